@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 # Larger whole numbers are written with an exponent, which is shorter.
 _WHOLE = 1e12
 
+UNSET = "unset"
+"""The value of a parameter that has none."""
+
 
 def shown(configuration: "Configuration") -> str:
     """Return a configuration as text: only the parameters that are set."""
@@ -24,7 +27,9 @@ def with_derived(space: "Space", configuration: "Configuration") -> str:
 
 
 def written(value: object) -> str:
-    """Return a value as text."""
+    """Return a value as text; None as `UNSET`."""
+    if value is None:
+        return UNSET
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -48,6 +53,11 @@ def quantity(value: float, metric: "Metric") -> str:
 def listed(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: `a, b and c`."""
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
+
+
+def as_sentence(words: str) -> str:
+    """Return words as a sentence, with a capital and a full stop."""
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def output_folder(job: Mapping[str, Any]) -> str:

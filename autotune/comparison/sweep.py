@@ -16,7 +16,7 @@ from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
 from autotune.comparison.scaling import ScalingPoint, ScalingVariants
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import StudyFileError
-from autotune.formatting import shown, written
+from autotune.formatting import UNSET, shown, written
 from autotune.records.series import Series
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, ends, times
@@ -27,9 +27,6 @@ from launchers.software.digest import text_digest
 from objectives.base import Metric
 from spaces import Configuration, Space, Value
 from spaces.parameters.errors import did_you_mean
-
-UNSET = "unset"
-"""The text of a parameter without a value."""
 
 # A parameter with more values is thinned out to this number, unless the user names the values.
 _MOST_VALUES = 12
@@ -357,7 +354,7 @@ class Variants:
 
 def label_of(values: Mapping[str, Value | None]) -> str:
     """Return parameters with their values, as in `np=4 blas=unset`."""
-    return " ".join(f"{name}={UNSET if value is None else written(value)}" for name, value in values.items())
+    return " ".join(f"{name}={written(value)}" for name, value in values.items())
 
 
 def _point(  # noqa: PLR0913, PLR0917  what a point is read from

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from autotune.formatting import quantity, shown, sized, written
+from autotune.formatting import as_sentence, quantity, shown, sized, written
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.labels import axis_of, better, counted, is_wide
 from autotune.pictures.scales import short
@@ -48,7 +48,7 @@ def decisions(table: "DecisionTable") -> Chart | None:
     text = (
         f"{table.metric.name} ({better(table.metric)}) of the default, and of the decision where it is another "
         f"setting, with {table.confidence:.0%} intervals; dotted lines mark changes of the decision. "
-        f"{' '.join(f'{sentence[0].upper()}{sentence[1:]}.' for sentence in table.sentences())}"
+        f"{' '.join(map(as_sentence, table.sentences()))}"
     )
     if len(drawn) < len(every):
         text += f" {len(drawn)} of {counted(len(every), 'context')} are drawn, those that differ most from the default."

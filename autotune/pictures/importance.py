@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from autotune.formatting import as_sentence
 from autotune.pictures.chart import Axis, Bars, Chart, Panel, Role, Table
 from autotune.pictures.scales import short
 
@@ -27,7 +28,7 @@ def importance(summary: "Summary") -> Chart | None:
     ticks = tuple((place, short(one.name, _LETTERS)) for place, one in zip(places, drawn, strict=True))
     percent = [round(100.0 * one.share, 1) for one in found.parameters]
     bars = Bars(Role.TRIAL, "", places, tuple(percent[: len(drawn)]), tuple(one.text() for one in drawn))
-    text = " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in found.sentences())
+    text = " ".join(map(as_sentence, found.sentences()))
     if len(drawn) < len(percent):
         text += f" The largest {_MOST} are drawn; the table has all."
     table = Table(("parameter", "share [%]"), tuple(zip((one.name for one in found.parameters), percent, strict=True)))

@@ -11,12 +11,11 @@ from math import log
 from statistics import fmean
 from typing import Any
 
-from autotune.formatting import written
+from autotune.formatting import UNSET, written
 from autotune.pictures.chart import Axis
 from spaces import Choice, Configuration, Flag, Float, Integer
 from spaces.parameters.parameter import Parameter, Value, index_of
 
-UNSET = "unset"
 _FEW = 9
 _TICKS = 8
 _LETTERS = 16

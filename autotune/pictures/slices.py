@@ -10,7 +10,7 @@ from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table, Texts
 from autotune.pictures.downsampling import thinned, thinning_note
 from autotune.pictures.labels import axis_of, better, brief, counted, hover_text, is_wide
-from autotune.pictures.scales import UNSET, Scale, scales_of, short, variance_shares
+from autotune.pictures.scales import Scale, scales_of, short, variance_shares
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
 
@@ -155,7 +155,7 @@ def _hover_text(trial: TrialRecord, scale: Scale, measured: _Measured, drawn: in
     whole = hover_text(trial, measured.standings)
     if drawn * len(measured.scales) <= _WHOLE:
         return whole
-    return f"{whole.partition(chr(10))[0]}\n{scale.name}={_word(trial.configuration.get(scale.name))}"
+    return f"{whole.partition(chr(10))[0]}\n{scale.name}={written(trial.configuration.get(scale.name))}"
 
 
 def _table(measured: _Measured) -> Table:
@@ -169,8 +169,7 @@ def _table(measured: _Measured) -> Table:
             if position is not None:
                 groups.setdefault(position, []).append(trial)
         for _, group in sorted(groups.items()):
-            value = group[0].configuration.get(scale.name)
-            text = UNSET if value is None else written(value)
+            text = written(group[0].configuration.get(scale.name))
             rows.append((scale.name, text, len(group), _figure(measured.standings.value(group[0])), group[0].number))
     columns = ("parameter", "value", "trials", f"best {Axis(metric.name, metric.unit).text}", "of trial")
     return Table(columns, tuple(_fewer(rows)))
@@ -298,10 +297,6 @@ def _ranked(measured: _Measured) -> Table:
     columns = ("trial", Axis(metric.name, metric.unit).text, *(scale.name for scale in measured.scales))
     cells: list[tuple[Cell, ...]] = []
     for trial in rows:
-        words = (_word(trial.configuration.get(scale.name)) for scale in measured.scales)
+        words = (written(trial.configuration.get(scale.name)) for scale in measured.scales)
         cells.append((trial.number, _figure(measured.standings.value(trial)), *words))
     return Table(columns, tuple(cells))
-
-
-def _word(value: object) -> str:
-    return UNSET if value is None else written(value)

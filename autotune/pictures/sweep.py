@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from autotune.comparison.sweep import UNSET, Sweep, SweepPoint
+from autotune.comparison.sweep import Sweep, SweepPoint
 from autotune.formatting import quantity, shown, written
 from autotune.pictures.ablation import Bar
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
@@ -30,7 +30,7 @@ def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
         groups.setdefault(tuple(point.values[name] for name in sweep.over[1:]), []).append(point)
     marks: list[Mark] = []
     for number, (others, points) in enumerate(groups.items()):
-        label = " ".join(f"{name}={_word(value)}" for name, value in zip(sweep.over[1:], others, strict=True))
+        label = " ".join(f"{name}={written(value)}" for name, value in zip(sweep.over[1:], others, strict=True))
         marks += _curve(points, first, places, sweep, number, label)
     for point in sweep.measured:
         if point.is_base and point.value is not None:
@@ -47,7 +47,7 @@ def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
     text += f" These break limits: {', '.join(broken)}." * bool(broken)
     columns = (*sweep.over, Axis(sweep.metric.name, sweep.metric.unit).text, "from", "to")
     rows = tuple(
-        (*(_word(value) for value in point.values.values()), point.value, point.low, point.high)
+        (*(written(value) for value in point.values.values()), point.value, point.low, point.high)
         for point in sweep.measured
     )
     return Chart("sweep", f"study {study}: {' and '.join(sweep.over)}", text, (panel,), Table(columns, rows))
@@ -81,13 +81,9 @@ def _places(values: Sequence[Value | None]) -> dict[Value | None, float]:
 
 
 def _axis(name: str, places: Mapping[Value | None, float]) -> Axis:
-    ticks = tuple((place, _word(value)) for value, place in places.items())
+    ticks = tuple((place, written(value)) for value, place in places.items())
     numbers = [place for value, place in places.items() if value == place and not isinstance(value, bool)]
     return Axis(name, log=len(numbers) == len(places) and is_wide(numbers), ticks=ticks)
-
-
-def _word(value: Value | None) -> str:
-    return UNSET if value is None else written(value)
 
 
 def _hover_text(point: SweepPoint, sweep: Sweep) -> str:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import listed
+from autotune.formatting import as_sentence, listed
 from autotune.pictures.labels import counted
 from autotune.records.study import REPLAY_NOTICE, TrialRecord
 from autotune.results.noise import drift_span
@@ -38,7 +38,7 @@ def headline(summary: Summary, table: DecisionTable | None = None) -> Headline:
 
 def _table(table: DecisionTable) -> tuple[Kind, str]:
     first, *others = table.sentences()
-    return "table", " ".join(f"{said[0].upper()}{said[1:]}." for said in (f"a decision table: {first}", *others))
+    return "table", " ".join(map(as_sentence, (f"a decision table: {first}", *others)))
 
 
 def _verdict(summary: Summary) -> tuple[Kind, str]:

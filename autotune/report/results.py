@@ -24,7 +24,6 @@ from spaces import Configuration
 
 _MESSAGES = 4
 _LETTERS = 400
-_UNSET = "unset"
 _BYTES = "B"
 
 
@@ -127,7 +126,7 @@ def _winner(summary: Summary) -> Section:
     rows: list[tuple[Cell, ...]] = [
         (
             name,
-            *(_word(configuration.get(name)) for configuration in sides.values()),
+            *(written(configuration.get(name)) for configuration in sides.values()),
             "changed" if name in changed else "",
         )
         for name in sorted(names, key=lambda name: name not in changed)
@@ -147,10 +146,6 @@ def _measured(trial: TrialRecord, metric: Metric) -> str:
     if not values:
         return ""
     return f"{median(values) / (1e6 if metric.unit == _BYTES else 1.0):.4g}"
-
-
-def _word(value: object) -> str:
-    return _UNSET if value is None else written(value)
 
 
 def _tradeoff(summary: Summary) -> Section:
@@ -225,7 +220,7 @@ def _beside(interval: Interval | None, others: Sequence[str]) -> str:
 
 
 def _values(effect: OptionEffect, configuration: Configuration) -> str:
-    return ", ".join(_word(configuration.get(name)) for name in effect.parameters)
+    return ", ".join(written(configuration.get(name)) for name in effect.parameters)
 
 
 def _remark(effect: OptionEffect) -> str:

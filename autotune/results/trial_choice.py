@@ -7,7 +7,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Self
 
 from autotune.errors import AutotuneError
-from autotune.formatting import written
+from autotune.formatting import UNSET, written
 from autotune.records.study import TrialRecord
 from autotune.results.summary import Summary
 from autotune.results.trial_columns import state_of, trial_columns
@@ -23,7 +23,6 @@ _SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": lt,
     ">": gt,
 }
-_UNSET = "unset"
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class Term:
     def matches(self, found: Any) -> bool:  # noqa: ANN401  whatever a parameter holds
         """Whether a value satisfies the comparison; None satisfies only `= unset`, and `!=` with any other value."""
         compare = _SIGNS[self.sign]
-        if found is None or self.value == _UNSET:
-            return self.sign in {"=", "==", "!="} and compare(_UNSET if found is None else found, self.value)
+        if found is None or self.value == UNSET:
+            return self.sign in {"=", "==", "!="} and compare(UNSET if found is None else found, self.value)
         if isinstance(found, int | float) and not isinstance(found, bool):
             try:
                 return compare(found, float(self.value))

@@ -126,12 +126,8 @@ def table_of(ablation: Ablation, metric: str | None = None) -> "Table":
 
 
 def _change(effect: OptionEffect, name: str) -> str:
-    before, after = (_value_text(values.get(name)) for values in (effect.default, effect.value))
+    before, after = (written(values.get(name)) for values in (effect.default, effect.value))
     return f"{name}: {before} -> {after}"
-
-
-def _value_text(value: object) -> str:
-    return "unset" if value is None else written(value)
 
 
 def _figure_lines(interval: Interval | None, others: Sequence[str]) -> str:

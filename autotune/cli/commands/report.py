@@ -14,6 +14,7 @@ from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, St
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
 from autotune.files import replace_file
+from autotune.formatting import as_sentence
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJ
     rows = [[one.name, f"{one.share:.1%}"] for one in found.parameters]
     output().print(fit_table((Column("parameter"), Column("share", 0)), rows, output()))
     for sentence in found.sentences():
-        output().print(f"{sentence[0].upper()}{sentence[1:]}.", markup=False, soft_wrap=True)
+        output().print(as_sentence(sentence), markup=False, soft_wrap=True)
 
 
 def _document(names: list[str], storage: str, references: str | None) -> "Report":

@@ -1,8 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotune.formatting import UNSET
 from autotune.pictures.downsampling import thinned, thinning_note
-from autotune.pictures.scales import UNSET, Scale, scales_of, variance_shares
+from autotune.pictures.scales import Scale, scales_of, variance_shares
 from spaces import Choice, Flag, Float, Integer, Space
 
 PARAMETERS = [
