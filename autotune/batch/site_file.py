@@ -205,9 +205,7 @@ def user_file() -> Path:
 
 def site_files() -> dict[str, Path]:
     """Return the files of the shipped sites, by name."""
-    folder = importlib.resources.files("studies") / "sites"
-    files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    return {file.stem: file for file in sorted(files)}
+    return tomlfiles.toml_files(importlib.resources.files("studies") / "sites")
 
 
 def program_names(study: Mapping[str, Any]) -> tuple[str, ...]:

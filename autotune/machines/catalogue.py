@@ -4,12 +4,12 @@ import importlib.resources
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from autotune.machines.description import MachineDescription, MachineError, load
 from autotune.machines.detect import describe_this_machine
 from autotune.machines.user_files import config_folder
+from autotune.tomlfiles.reading import toml_files
 from spaces.parameters.errors import did_you_mean
 
 THIS = "this"
@@ -28,7 +28,7 @@ _NOISE = frozenset(
 def machine_files() -> dict[str, Path]:
     """Return the described machines: name -> file. A user's own wins over a shipped one with the same name."""
     shipped = importlib.resources.files("studies") / "machines"
-    return _files(shipped) | _files(config_folder() / "machines")
+    return toml_files(shipped) | toml_files(config_folder() / "machines")
 
 
 def find_machine(name_or_path: str) -> MachineDescription:
@@ -86,11 +86,3 @@ def _readable(files: Mapping[str, Path]) -> Iterator[MachineDescription]:
     for path in files.values():
         with suppress(MachineError):
             yield load(path)
-
-
-def _files(folder: Traversable) -> dict[str, Path]:
-    try:
-        files = [Path(str(entry)) for entry in folder.iterdir()]
-    except OSError:
-        return {}
-    return {file.stem: file for file in files if file.suffix == ".toml"}

@@ -3,7 +3,6 @@
 import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,7 @@ from spaces.parameters.problem import OptionProblem
 
 def catalogue() -> dict[str, Path]:
     """Return the studies that ship with autotune: name -> file."""
-    return toml_files(importlib.resources.files("studies"))
-
-
-def toml_files(folder: Traversable) -> dict[str, Path]:
-    """Return the TOML files of a folder that ships: name -> file."""
-    files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    return {file.stem: file for file in sorted(files)}
+    return tomlfiles.toml_files(importlib.resources.files("studies"))
 
 
 def find(name_or_path: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from autotune.errors import StudyFileError
-from autotune.studyfile.loading import find_file, toml_files
+from autotune.studyfile.loading import find_file
 from autotune.studyfile.section import Section
 from autotune.tomlfiles import reading as tomlfiles
 
@@ -23,7 +23,7 @@ class ReferencesFile(Section):
 
 def reference_files() -> dict[str, Path]:
     """Return the reference figures that ship with autotune: name -> file."""
-    return toml_files(importlib.resources.files("studies").joinpath("references"))
+    return tomlfiles.toml_files(importlib.resources.files("studies") / "references")
 
 
 def load_references(name_or_path: str) -> ReferencesFile:

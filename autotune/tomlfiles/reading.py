@@ -1,6 +1,7 @@
 """Read a user's TOML files into models, and report all problems of a file at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,15 @@ from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 
 _Model = TypeVar("_Model", bound=BaseModel)
+
+
+def toml_files(folder: Traversable) -> dict[str, Path]:
+    """Return the TOML files of a folder, in order: name -> file. It is empty if the folder cannot be read."""
+    try:
+        files = sorted(Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    except OSError:
+        return {}
+    return {file.stem: file for file in files}
 
 
 def read(path: Path, noun: str, error: type[AutotuneError]) -> dict[str, Any]:

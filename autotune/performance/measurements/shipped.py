@@ -7,12 +7,12 @@ from pathlib import Path
 from autotune.performance.measurements.files import read_any
 from autotune.performance.measurements.machine_names import find_machine_facts
 from autotune.records.measurement import Measured
+from autotune.tomlfiles.reading import toml_files
 
 
 def shipped_files() -> list[Path]:
     """Return the mappings that ship, by name."""
-    folder = importlib.resources.files("studies") / "measurements"
-    return sorted(Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return list(toml_files(importlib.resources.files("studies") / "measurements").values())
 
 
 @cache
