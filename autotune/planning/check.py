@@ -18,9 +18,8 @@ from autotune.planning.check_warnings import study_warnings, uncopied_files
 from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.named_programs import named_programs
-from autotune.planning.prepare import check_secrets
+from autotune.planning.prepare import check_secrets, options_planner
 from autotune.planning.typed_options import blame_option, changed_keys, input_keys
-from autotune.results.export import resolve_replay
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.plans import StudyPlans, of_input, planned_input, plans_of, together
@@ -272,7 +271,8 @@ class _Check:
         with temporary_folder("plan") as scratch:
             folder = scratch / "plan"
             try:
-                return plans_of(study, folder, partial(self._plan_options, study))
+                planner = options_planner(study, self.machine, lambda job: run_job(job, self.launcher))
+                return plans_of(study, folder, planner)
             except PlanError as error:
                 if not registry.is_known(study.objective):
                     self._add_mistakes(replace(problem, path="objective") for problem in error.problems)
@@ -282,17 +282,6 @@ class _Check:
             except StudyFileError as error:
                 self._add_mistakes(_problems_of(error))
         return None
-
-    def _plan_options(
-        self, study: StudyFile, options: Mapping[str, Any], folder: Path, /, *, is_elsewhere: bool = False
-    ) -> Plan:
-        return registry.plan(
-            study.objective,
-            resolve_replay(options, folder) if registry.runs(study.objective) == "recorded" else options,
-            machine={**self.machine.facts, "described": is_elsewhere},
-            run_job=lambda job: run_job(job, self.launcher),
-            folder=folder,
-        )
 
     def _check_space(self, study: StudyFile, plan: Plan | None) -> Plan | None:
         """Check the space; return the plan completed with the values that the space derives."""

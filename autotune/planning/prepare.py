@@ -18,6 +18,7 @@ from autotune.records.verified_input import VerifiedInput
 from autotune.results.export import resolve_replay
 from autotune.studyfile import StudyFile
 from autotune.studyfile.plans import plans_of
+from autotune.studyfile.software import PlanOptions
 from autotune.studyfile.space import join_space
 from launchers import Job, Launcher
 from launchers.secret import find_masked_variables, mask_tables
@@ -74,17 +75,8 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         before_run()
         return run_job(job, launcher)
 
-    def plan_options(options: Mapping[str, Any], plan_folder: Path, *, is_elsewhere: bool = False) -> Plan:
-        return registry.plan(
-            study.objective,
-            resolve_replay(options, plan_folder) if registry.runs(study.objective) == "recorded" else options,
-            machine={**machine.facts, "described": is_elsewhere},
-            run_job=run_dry,
-            folder=plan_folder,
-        )
-
     try:
-        plans = plans_of(study, folder, plan_options)
+        plans = plans_of(study, folder, options_planner(study, machine, run_dry))
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
     plan, space = join_space(study, plans.tuned, machine.facts)
@@ -113,6 +105,21 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         reading=plan.reading,
     )
     return Prepared(study, plan, space, definition, tuple(verified))
+
+
+def options_planner(study: StudyFile, machine: Machine, run_dry: Callable[[Job], Output]) -> PlanOptions:
+    """Return the function that plans the objective of a study with some options; `run_dry` makes its dry runs."""
+
+    def plan(options: Mapping[str, Any], folder: Path, /, *, is_elsewhere: bool = False) -> Plan:
+        return registry.plan(
+            study.objective,
+            resolve_replay(options, folder) if registry.runs(study.objective) == "recorded" else options,
+            machine={**machine.facts, "described": is_elsewhere},
+            run_job=run_dry,
+            folder=folder,
+        )
+
+    return plan
 
 
 def check_secrets(study: StudyFile) -> None:
