@@ -28,8 +28,8 @@ _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
 _MINIMUM_MEMORY_MIB = 1024
 _END = "END_OF_INPUT"
-MODULES = "# module load ...  (if the programs below come from modules)"
-"""The line of a script for modules that no site file and no study names."""
+# The line of a script for modules that no site file and no study names.
+_MODULES = "# module load ...  (if the programs below come from modules)"
 # Variables that MPI needs only for root are no part of the winner: any other user ID leaves them out.
 _A_USER = 1
 # A production run uses neither the checkpoints nor the random seed of tuning.
@@ -136,7 +136,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         "#!/bin/bash",
         *head,
         *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
-        *_setup(script.site, job.get("setup", ())),
+        *setup_lines(script.site, job.get("setup", ())),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
@@ -189,13 +189,13 @@ def _quoted(word: str, folder: str) -> str:
     return '"$run"'.join(part and shlex.quote(part) for part in word.split(folder))
 
 
-def _setup(site: Site | None, software: Sequence[str]) -> list[str]:
-    """Return the lines that make the programs available: those of the site, then those of the winner's software."""
+def setup_lines(site: Site | None, software: Sequence[str] = ()) -> list[str]:
+    """Return the lines that make the programs available: those of the site, then those of the software."""
     if site is None and not software:
-        return [MODULES]
+        return [_MODULES]
     if site is None:
         return list(software)
-    missing = [] if software or site.knows_program else [MODULES]
+    missing = [] if software or site.knows_program else [_MODULES]
     return [*(f"module load {shlex.quote(module)}" for module in site.modules), *missing, *site.setup, *software]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 import typer
 from typer.core import TyperCommand
 
-from autotune.batch.job_script import MODULES
+from autotune.batch.job_script import setup_lines
 from autotune.batch.pilot_job import PilotJob, pilot_form, pilot_forms, pilot_script
 from autotune.batch.site_file import PROJECT
 from autotune.cli.choices import choice
@@ -140,8 +140,7 @@ class _SiteSettings:
             msg = f"site {site.name!r} has {site.scheduler}, but pilot jobs need one of {', '.join(pilot_forms())}"
             raise CannotRunHereError(msg)
         directives = pilot_form(site.scheduler).directives(site, nodes)
-        missing = () if site.knows_program else (MODULES,)
-        setup = (*(f"module load {shlex.quote(module)}" for module in site.modules), *missing, *site.setup)
+        setup = tuple(setup_lines(site))
         return cls(site.scheduler, tuple(directives), setup, site.cores_per_node, site.account == PROJECT)
 
 
