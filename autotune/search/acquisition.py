@@ -13,17 +13,18 @@ from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import NO_PRIOR, PriorMean, PriorWeights
 from autotune.search.limit_models import NO_LIMITS, LimitModels
 from autotune.search.training_data import TrainingData
-from autotune.statistics.gaussian_process import Array, GaussianProcess, fit_censored
+from autotune.statistics.gaussian_process import Array, GaussianProcess, best_and_newest, fit_censored
 from spaces import Space
 
 LEAST_VALUES = 2
 """The least number of values for a model without a prior mean."""
 
+MOST_FITTED = 300
+"""The most values for a process, which costs their number cubed: the best and the newest are nearly as good as all."""
+
 # The least standard deviation of the logarithms of values around the prior mean. Two or three values that agree with it
 # better prove little, since its weights were fitted to them.
 _OFF = 0.3
-# A process over n points costs n^3; this many points, the best and the newest, tell nearly as much as all.
-_REMEMBERED = 300
 # Below this the improvement is computed by its asymptotic series, since the exact difference is lost in rounding.
 _TAIL = -5.0
 
@@ -122,7 +123,7 @@ def fit_model(  # noqa: PLR0913  by keyword
     leant = prior_weights.of(seen)
     values = evidence.beyond(leant).filled
     x = space.traits_of(seen)
-    chosen = points_to_fit(evidence.filled)
+    chosen = best_and_newest(evidence.filled, MOST_FITTED)
     spread = 0.0 if prior is NO_PRIOR else _OFF
     surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen], spread)
     best = _best(evidence, chosen, leant + surrogate.predict(x)[0])
@@ -167,13 +168,3 @@ def fit_prior_weights(evidence: TrainingData, prior: PriorMean, rows: Rows) -> P
     """Return the weights of a prior mean, fitted to the values and bounds of trials at value indexes (n, p)."""
     known = evidence.measured
     return PriorWeights.fitted(prior, rows[known], evidence.values[known], evidence.censored[known])
-
-
-def points_to_fit(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the indexes of the `values`, (n,), to fit a process to: all known values, or the best and the newest."""
-    known = np.flatnonzero(~np.isnan(values))
-    if len(known) <= _REMEMBERED:
-        return known
-    half = _REMEMBERED // 2
-    best = known[np.argsort(values[known], kind="stable")[:half]]
-    return np.union1d(best, known[-half:])

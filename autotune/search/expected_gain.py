@@ -13,10 +13,10 @@ from math import expm1, log1p, sqrt
 import numpy as np
 
 from autotune.records.expected_gain import AHEAD, PROBABILITY, ExpectedGain
-from autotune.search.acquisition import ScoredCandidates, log_expected_improvement, points_to_fit
+from autotune.search.acquisition import MOST_FITTED, ScoredCandidates, log_expected_improvement
 from autotune.search.base import History, Rows
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.statistics.gaussian_process import Array, GaussianProcess, above_bound
+from autotune.statistics.gaussian_process import Array, GaussianProcess, above_bound, best_and_newest
 
 DOUBT = 1.2
 """The factor on the model's standard deviations for drawn functions, since the model is overconfident.
@@ -150,7 +150,7 @@ def _process(rows: Rows, scored: ScoredCandidates) -> _Process | None:
         The process; None if nearly all of the trials have bounds only.
     """
     evidence, model = scored.evidence, scored.model
-    chosen = points_to_fit(evidence.filled)
+    chosen = best_and_newest(evidence.filled, MOST_FITTED)
     if evidence.valued[chosen].sum() < 2:
         return None
     leant = model.prior_weights.of(rows)

@@ -25,7 +25,7 @@ JITTER = 1e-6
 
 _EXPECTED = 2
 _NOISE_START = -4.0
-# Length scales are learnt from at most this number of the best and newest values; the process knows more.
+# Kernels are fitted to at most this number of the best and newest values; the process knows more.
 _LEARNT_FROM = 100
 _LEAST_VARIANCE = 1e-12
 # Beyond this number of standard deviations the mean above a bound is the bound itself, in double precision.
@@ -244,7 +244,7 @@ class GaussianProcess:
 def fit(x: Array, y: Array, runs: Array | None = None, spread: float = 0.0) -> GaussianProcess:
     """Fit to values `y`, (n,), at points `x`, (n, d); each is the mean of as many `runs`, (n,)."""
     runs = np.ones(len(x)) if runs is None else runs
-    chosen = _telling(y)
+    chosen = best_and_newest(y, _LEARNT_FROM)
     return GaussianProcess.of(fit_kernel(x[chosen], y[chosen], runs[chosen], spread), x, y, runs, spread)
 
 
@@ -371,16 +371,19 @@ def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Arr
     return np.maximum(mean + deviation * rate, bound), deviation * np.sqrt(variance)
 
 
+def best_and_newest(values: Array, most: int) -> NDArray[np.intp]:
+    """Return the indexes of the known `values`, (n,), those that are not NaN; the best and the newest if over `most`."""
+    known = np.flatnonzero(~np.isnan(values))
+    if len(known) <= most:
+        return known
+    half = most // 2
+    best = known[np.argsort(values[known], kind="stable")[:half]]
+    return np.union1d(best, known[-half:])
+
+
 def _standard(y: Array, spread: float) -> tuple[float, float]:
     """Return mean and standard deviation; what was expected of the latter counts as much as `_EXPECTED` values."""
     if spread > 0.0:
         squares = float(np.var(y)) * len(y) + spread**2 * _EXPECTED
         return float(np.mean(y)), sqrt(squares / (len(y) + _EXPECTED))
     return float(np.mean(y)), float(np.std(y)) or 1.0
-
-
-def _telling(y: Array) -> NDArray[np.intp]:
-    if len(y) <= _LEARNT_FROM:
-        return np.arange(len(y))
-    half = _LEARNT_FROM // 2
-    return np.union1d(np.argsort(y, kind="stable")[:half], np.arange(len(y) - half, len(y)))
