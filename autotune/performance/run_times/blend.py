@@ -10,7 +10,7 @@ import numpy as np
 from autotune.performance.regression.cost_model import DRAWS
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
-from autotune.performance.regression.table import Table, Words
+from autotune.performance.regression.table import Places, Table, Words
 from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.sample import ENOUGH, HiddenPredictions, TrainingSample
@@ -51,15 +51,15 @@ class Blend:
         """The weight of the member that states its uncertainty."""
         return float(self.weights[0]) if self.knows_costs else 0.0
 
-    def spread(self, said: FloatArray) -> FloatArray:
+    def spread(self, predictions: FloatArray) -> FloatArray:
         """Return the weighted standard deviation, (n,), of the members' predictions, (n, k)."""
-        middle = said @ self.weights
-        spread: FloatArray = np.sqrt(((said - middle[:, None]) ** 2) @ self.weights)
+        middle = predictions @ self.weights
+        spread: FloatArray = np.sqrt(((predictions - middle[:, None]) ** 2) @ self.weights)
         return spread
 
-    def pick(self, said: FloatArray) -> FloatArray:
+    def pick(self, predictions: FloatArray) -> FloatArray:
         """Pick the members' predictions, (n, k), from (n, kinds, rounds); fill missing ones with the others' mean."""
-        columns = np.column_stack([said[:, kind, rounds] for kind, rounds in self.picks])
+        columns = np.column_stack([predictions[:, kind, rounds] for kind, rounds in self.picks])
         return fill_missing(columns)
 
 
@@ -99,26 +99,67 @@ CALIBRATED = Width(_USUAL, _NORMAL)
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """A blend on hidden rows: errors, (n,), draws minus their mean, (draws, n), and spreads of the members, (n,)."""
+class Predicted:
+    """The predictions of a blend's members for m cases, (m, k).
+
+    `draws`, (draws, m), are those of the member that states its uncertainty. They have mean 0 and are multiplied by the
+    member's weight.
+    """
+
+    blend: Blend
+    predictions: FloatArray
+    draws: FloatArray
+
+    @classmethod
+    def of(cls, members: Sequence[EnsembleMember | None], blend: Blend, table: Table) -> "Predicted":
+        """Predict a table by the blend's `members`."""
+        columns, drawn = [], np.zeros((DRAWS, len(table)))
+        for member, rounds in zip(members, blend.rounds, strict=True):
+            if member is None:
+                columns.append(np.full(len(table), np.nan))
+                continue
+            expected, draws = member.predict(table, (rounds,))
+            columns.append(expected[:, 0])
+            if draws is not None:
+                drawn = (draws - draws.mean(axis=0)) * blend.share_of_costs
+        return cls(blend, fill_missing(np.column_stack(columns)), np.nan_to_num(drawn))
+
+    @property
+    def mean(self) -> FloatArray:
+        """The expected logarithms, (m,)."""
+        mean: FloatArray = self.predictions @ self.blend.weights
+        return mean
+
+    @property
+    def apart(self) -> FloatArray:
+        """The spreads of the predictions, (m,)."""
+        apart: FloatArray = np.hypot(self.draws.std(axis=0), self.blend.spread(self.predictions))
+        return apart
+
+    def at(self, places: Places) -> "Predicted":
+        """Return the predictions for the cases at the indexes `places`."""
+        return Predicted(self.blend, self.predictions[places], self.draws[:, places])
+
+    def beyond(self, reference: "Predicted") -> "Predicted":
+        """Return the logarithms of the ratios to other cases, or to one, in which common errors cancel."""
+        return Predicted(self.blend, self.predictions - reference.predictions, self.draws - reference.draws)
+
+
+@dataclass(frozen=True)
+class HiddenErrors:
+    """A blend on hidden rows: its errors, (n,), its predictions, and the labels of the rows, (n,)."""
 
     off: FloatArray
-    draws: FloatArray
-    said: FloatArray
+    predicted: Predicted
     labels: Words
 
     @classmethod
-    def of(cls, sample: TrainingSample, hidden: HiddenPredictions, blend: "Blend") -> "Hidden":
+    def of(cls, sample: TrainingSample, hidden: HiddenPredictions, blend: Blend) -> "HiddenErrors":
         """Evaluate the blend on the hidden rows that have predictions."""
         judged = hidden.judged
-        said = blend.pick(hidden.said[judged])
         draws = hidden.draws[:, judged] * blend.share_of_costs
-        return cls(said @ blend.weights - sample.y[judged], draws, said, sample.novelty.labels[judged])
-
-    def apart(self, blend: "Blend") -> FloatArray:
-        """Return the spread, (n,), of each prediction."""
-        apart: FloatArray = np.hypot(self.draws.std(axis=0), blend.spread(self.said))
-        return apart
+        predicted = Predicted(blend, blend.pick(hidden.predictions[judged]), draws)
+        return cls(predicted.mean - sample.y[judged], predicted, sample.novelty.labels[judged])
 
 
 def promised_share(others: int | None) -> float:
@@ -129,14 +170,14 @@ def promised_share(others: int | None) -> float:
     return CONFIDENCE if others is None or others == 0 else min(CONFIDENCE, others / (others + 1))
 
 
-def fill_missing(said: FloatArray) -> FloatArray:
+def fill_missing(predictions: FloatArray) -> FloatArray:
     """Replace a member's missing predictions, (n, k), by the mean of the other members."""
-    missing = np.isnan(said)
+    missing = np.isnan(predictions)
     if not missing.any():
-        return said
+        return predictions
     counts = (~missing).sum(axis=1, keepdims=True)
-    means = np.where(counts > 0, np.nansum(said, axis=1, keepdims=True) / np.maximum(counts, 1), np.nan)
-    return np.where(missing, means, said)
+    means = np.where(counts > 0, np.nansum(predictions, axis=1, keepdims=True) / np.maximum(counts, 1), np.nan)
+    return np.where(missing, means, predictions)
 
 
 def eligible_kinds(sample: TrainingSample, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
@@ -164,13 +205,13 @@ def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredi
     judged = hidden.judged
     knows_costs = kinds[0].knows_costs
     alone = Blend(((0, 0),), np.ones(1), knows_costs)
-    is_untold = _is_trusted(sample, kinds) and not hidden.as_asked
-    if knows_costs and (len(kinds) == 1 or is_untold or judged.sum() < _ENOUGH):
+    is_untestable = _is_trusted(sample, kinds) and not hidden.as_asked
+    if knows_costs and (len(kinds) == 1 or is_untestable or judged.sum() < _ENOUGH):
         return alone
     y, weights = sample.y[judged], sample.weighted[judged]
-    said = hidden.said[judged]
+    predictions = hidden.predictions[judged]
     settings = _settings(sample)[judged]
-    losses = np.apply_along_axis(lambda column: _loss(column - y, weights, settings), 0, said)
+    losses = np.apply_along_axis(lambda column: _loss(column - y, weights, settings), 0, predictions)
     picks: dict[str, tuple[int, int]] = {}
     for index, kind in enumerate(kinds):
         rounds = int(losses[index].argmin())
@@ -183,7 +224,7 @@ def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredi
         if sum(parts) == _PARTS
     ]
     blends = [Blend(tuple(picks.values()), parts, knows_costs) for parts in grid]
-    found = [_loss(blend.pick(said) @ blend.weights - y, weights, settings) for blend in blends]
+    found = [_loss(blend.pick(predictions) @ blend.weights - y, weights, settings) for blend in blends]
     if knows_costs and losses[0, 0] * _CLEARLY <= min(found):
         return alone
     return blends[int(np.argmin(found))].pruned()
@@ -197,9 +238,9 @@ def own_width(
     A fifth of its rows is hidden at a time to get the model's errors there. The same procedure on the other labels
     shows how uncertain so few errors are.
     """
-    seen = Hidden.of(sample, hidden, blend)
-    width = Width.of(np.abs(seen.off), seen.apart(blend), seen.labels)
-    others = np.abs(seen.off) / np.hypot(width.usual, seen.apart(blend))
+    seen = HiddenErrors.of(sample, hidden, blend)
+    width = Width.of(np.abs(seen.off), seen.predicted.apart, seen.labels)
+    others = np.abs(seen.off) / np.hypot(width.usual, seen.predicted.apart)
     own = _own_errors(sample, kinds, blend, width, rng)
     whole, m = float(others.mean()), len(own)
     scaled, shares = [], []
@@ -229,57 +270,14 @@ def _own_errors(
     return np.concatenate(errors)
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """The predictions of a blend's members for m cases, (m, k).
-
-    `draws`, (draws, m), are those of the member that states its uncertainty. They have mean 0 and are multiplied by the
-    member's weight.
-    """
-
-    blend: Blend
-    said: FloatArray
-    draws: FloatArray
-
-    @classmethod
-    def of(cls, members: Sequence[EnsembleMember | None], blend: Blend, table: Table) -> "Predicted":
-        """Predict a table by the blend's `members`."""
-        columns, drawn = [], np.zeros((DRAWS, len(table)))
-        for member, rounds in zip(members, blend.rounds, strict=True):
-            if member is None:
-                columns.append(np.full(len(table), np.nan))
-                continue
-            expected, draws = member.predict(table, (rounds,))
-            columns.append(expected[:, 0])
-            if draws is not None:
-                drawn = (draws - draws.mean(axis=0)) * blend.share_of_costs
-        return cls(blend, fill_missing(np.column_stack(columns)), np.nan_to_num(drawn))
-
-    @property
-    def mean(self) -> FloatArray:
-        """The expected logarithms, (m,)."""
-        mean: FloatArray = self.said @ self.blend.weights
-        return mean
-
-    @property
-    def apart(self) -> FloatArray:
-        """The spreads of the predictions, (m,)."""
-        apart: FloatArray = np.hypot(self.draws.std(axis=0), self.blend.spread(self.said))
-        return apart
-
-    def beyond(self, reference: "Predicted") -> "Predicted":
-        """Return the logarithms of the ratios to one case, in which common errors cancel."""
-        return Predicted(self.blend, self.said - reference.said, self.draws - reference.draws)
-
-
 def ratio_width(
-    sample: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator, share: float = CONFIDENCE
+    sample: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator, share: float
 ) -> Width | None:
     """Return the width of intervals of ratios within a setting, from pairs of rows that were hidden together.
 
     The result is None if no two rows of a setting were hidden together.
     """
-    seen = Hidden.of(sample, hidden, blend)
+    seen = HiddenErrors.of(sample, hidden, blend)
     folds, settings = hidden.fold[hidden.judged], _settings(sample)[hidden.judged]
     keys = np.array([f"{label} {fold}" for label, fold in zip(settings, folds, strict=True)])
     order = rng.permutation(len(keys))
@@ -288,9 +286,8 @@ def ratio_width(
     first, second = order[1:][alike], order[:-1][alike]
     if len(first) == 0:
         return None
-    drawn = (seen.draws[:, first] - seen.draws[:, second]).std(axis=0)
-    apart = np.hypot(drawn, blend.spread(seen.said[first] - seen.said[second]))
-    return Width.of(np.abs(seen.off[first] - seen.off[second]), apart, seen.labels[first], share)
+    ratios = seen.predicted.at(first).beyond(seen.predicted.at(second))
+    return Width.of(np.abs(seen.off[first] - seen.off[second]), ratios.apart, seen.labels[first], share)
 
 
 def _settings(sample: TrainingSample) -> Words:

@@ -21,7 +21,7 @@ from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.blend import (
     CALIBRATED,
     Blend,
-    Hidden,
+    HiddenErrors,
     Predicted,
     Width,
     eligible_kinds,
@@ -161,7 +161,7 @@ class RunTimes:
             width = self.ratio_width
             # Without pairs to calibrate by, treat the two errors as independent.
             half = width.half(both.apart) if width is not None else np.sqrt(2.0) * self.width.half(both.apart)
-            return Estimate(both.mean, np.where(both.said.any(axis=1), half, 0.0))
+            return Estimate(both.mean, np.where(both.predictions.any(axis=1), half, 0.0))
 
         return self._estimates(cases, estimate)
 
@@ -218,7 +218,7 @@ class _Fit:
         unseen = context.unseen(combination)
         instead = in_words(context.names, context.nearest(combination)) if unseen else ""
         names = informative_columns(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
-        if _are_told_apart(rows):
+        if _facts_distinguish_workloads(rows):
             names -= {"workload"}
         # Leave all words of the context in the table: they decide which known contexts are nearest.
         sample = TrainingSample(
@@ -300,8 +300,8 @@ class _Fit:
             return own_width(part, self.kinds, hidden, blend, rng)
         if blend.knows_costs and not hidden.as_asked:
             return CALIBRATED
-        seen = Hidden.of(part, hidden, blend)
-        return Width.of(np.abs(seen.off), seen.apart(blend), seen.labels, self.share)
+        seen = HiddenErrors.of(part, hidden, blend)
+        return Width.of(np.abs(seen.off), seen.predicted.apart, seen.labels, self.share)
 
     @property
     def share(self) -> float:
@@ -386,7 +386,7 @@ def _context_words(table: Table, cases: DesignMatrix) -> tuple[str, ...]:
     return tuple(name for name in table.words if name in names)
 
 
-def _are_told_apart(rows: Sequence[Measured]) -> bool:
+def _facts_distinguish_workloads(rows: Sequence[Measured]) -> bool:
     """Return whether the facts of workloads distinguish them as well as their names do."""
     workloads = {row.setting.workload: tuple(sorted(row.setting.workload_facts.items())) for row in rows}
     return len(set(workloads.values())) == len(workloads)

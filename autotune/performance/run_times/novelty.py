@@ -71,6 +71,11 @@ class Novelty:
         is_own: npt.NDArray[np.bool_] = self.labels == self.label
         return is_own
 
+    @property
+    def hides_single_rows(self) -> bool:
+        """Whether single rows are hidden instead of whole labels, since fewer than two other labels are known."""
+        return len(set(self.labels[~self.own].tolist())) < 2
+
 
 def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
     """Return the respect in which `setting` is new compared with the measured `settings`, (n,)."""
@@ -96,14 +101,15 @@ def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
     return Novelty("" if new == "setting" else new, by, labels, str(label(setting)), alike, others)
 
 
-def folds(labels: Words, own: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Return the fold of each row, (n,): whole labels together, assigned by size, each to the emptiest fold.
+def folds(novelty: Novelty, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Return the fold of each row, (n,), -1 for rows that stay visible.
 
-    If only one label could be hidden, single rows are hidden instead, in up to ten folds.
+    Whole labels are assigned together by size, each to the emptiest fold; single rows at random, in up to ten folds.
     """
-    counts = Counter(labels[~own].tolist())
-    if len(counts) < 2:
+    labels = novelty.labels
+    if novelty.hides_single_rows:
         return rng.permutation(len(labels)) % min(len(labels), _ROW_FOLDS)
+    counts = Counter(labels[~novelty.own].tolist())
     loads = np.zeros(min(_FOLDS, len(counts)))
     fold: dict[object, int] = {}
     for label, count in sorted(counts.items(), key=lambda item: (-item[1], str(item[0]))):

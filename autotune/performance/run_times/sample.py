@@ -100,7 +100,7 @@ class HiddenPredictions:
     single rows were hidden instead of whole labels.
     """
 
-    said: FloatArray
+    predictions: FloatArray
     fold: npt.NDArray[np.intp]
     draws: FloatArray
     as_asked: bool = True
@@ -109,13 +109,13 @@ class HiddenPredictions:
     @property
     def judged(self) -> npt.NDArray[np.bool_]:
         """Which rows have a prediction, (n,)."""
-        is_judged: npt.NDArray[np.bool_] = np.any(~np.isnan(self.said), axis=(1, 2))
+        is_judged: npt.NDArray[np.bool_] = np.any(~np.isnan(self.predictions), axis=(1, 2))
         return is_judged
 
     def answered_by(self, picks: Sequence[tuple[int, int]]) -> "HiddenPredictions":
         """Return the predictions without the rows that no member of `picks`, (kind, rounds), predicts."""
-        told = np.any([~np.isnan(self.said[:, kind, rounds]) for kind, rounds in picks], axis=0)
-        return replace(self, said=np.where(told[:, None, None], self.said, np.nan))
+        has_prediction = np.any([~np.isnan(self.predictions[:, kind, rounds]) for kind, rounds in picks], axis=0)
+        return replace(self, predictions=np.where(has_prediction[:, None, None], self.predictions, np.nan))
 
 
 def predict_hidden(
@@ -128,9 +128,9 @@ def predict_hidden(
     single rows are hidden.
     """
     n = len(sample.y)
-    fold = folds(sample.novelty.labels, sample.novelty.own, rng)
+    fold = folds(sample.novelty, rng)
     few = sample.few if (fold < 0).any() else 0
-    said = np.full((n, len(kinds), len(ROUNDS)), np.nan)
+    predictions = np.full((n, len(kinds), len(ROUNDS)), np.nan)
     draws = np.zeros((DRAWS, n))
     for out in range(int(fold.max()) + 1):
         hidden = np.flatnonzero(fold == out)
@@ -146,20 +146,20 @@ def predict_hidden(
         table = sample.table.at(test)
         for index, member in enumerate(sample.at(train).members(kinds, weights[train])):
             if member is not None:
-                said[test, index], drawn = member.predict(table)
+                predictions[test, index], drawn = member.predict(table)
                 if drawn is not None:
                     draws[:, test] = drawn - drawn.mean(axis=0)
-    single = len(set(sample.novelty.labels[~sample.novelty.own].tolist())) < 2
-    answers = HiddenPredictions(said, fold, draws, sample.novelty.is_hidden_alike, single)
+    novelty = sample.novelty
+    answers = HiddenPredictions(predictions, fold, draws, novelty.is_hidden_alike, novelty.hides_single_rows)
     if answers.judged.any():
         return answers
     if only_inside:
         return predict_hidden(sample, kinds, rng, False)
-    if len(set(sample.novelty.labels.tolist())) > 1:
+    if len(set(novelty.labels.tolist())) > 1:
         # Whole labels are too large to hide, so hide single rows.
-        alone = replace(sample.novelty, labels=np.full(n, "", dtype=object), label="")
+        alone = replace(novelty, labels=np.full(n, "", dtype=object), label="")
         found = predict_hidden(replace(sample, novelty=alone), kinds, rng, False)
-        return replace(found, as_asked=sample.novelty.respect == "")
+        return replace(found, as_asked=novelty.respect == "")
     return answers
 
 

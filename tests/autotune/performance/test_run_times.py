@@ -7,7 +7,7 @@ from autotune.performance.measurements.shipped import shipped
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.run_times.blend import fill_missing
 from autotune.performance.run_times.model import RunTimes
-from autotune.performance.run_times.novelty import folds, novelty
+from autotune.performance.run_times.novelty import Novelty, folds, novelty
 from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
 from objectives.shapes.scaling import strong_scaling
@@ -168,7 +168,7 @@ def test_intervals_hold_settings_that_are_known_a_little():
 
 def test_folds_are_even_and_keep_labels_together():
     labels = np.repeat(np.array(list("abcdefg"), dtype=object), [1, 1, 2, 2, 8, 9, 10])
-    found = folds(labels, labels == "g", np.random.default_rng(0))
+    found = folds(Novelty("machine", "machine", labels, "g", 0), np.random.default_rng(0))
     assert (found[labels == "g"] == -1).all()
     assert all(len(set(found[labels == label])) == 1 for label in "abcdef")
     assert sorted(np.bincount(found[found >= 0]).tolist()) == [2, 2, 2, 8, 9]
