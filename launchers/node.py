@@ -80,10 +80,10 @@ def cgroup_cpus(proc: str = PROC, sys: str = SYS) -> set[int] | None:
 
 def _host_name(variable: str) -> str:
     """Return the batch system's name of this node: the first word of a variable, or of the file that it names."""
-    said = os.environ.get(variable, "")
+    text = os.environ.get(variable, "")
     with suppress(OSError):
-        said = Path(said).read_text(encoding="utf-8", errors="replace") if said.startswith(os.sep) else said
-    return (said.split() or [os.uname().nodename])[0]
+        text = Path(text).read_text(encoding="utf-8", errors="replace") if text.startswith(os.sep) else text
+    return (text.split() or [os.uname().nodename])[0]
 
 
 def supervise(folder: Path, spec: dict[str, Any]) -> int:

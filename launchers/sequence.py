@@ -106,12 +106,12 @@ def last_folder(folder: Path, parts: Iterable[Path]) -> Path:
 def main() -> int:
     """Run the parts; return the exit code of the last one that ran, or 0 if it was stopped at a limit."""
     parts = json.loads(Path(PARTS_FILE).read_bytes())
-    asked: list[int] = []
+    received_signals: list[int] = []
     for ending in _ASKED_TO_END:
-        signal.signal(ending, lambda received, _: asked.append(received))
+        signal.signal(ending, lambda received, _: received_signals.append(received))
     for number, part in enumerate(parts, start=1):
         status = _run(part)
-        if asked or status is None or not _may_continue(part, status):
+        if received_signals or status is None or not _may_continue(part, status):
             return _exit_code(status)
         line = {"name": part["name"], "folder": part["folder"], "number": number, "of": len(parts)}
         sys.stdout.write(json.dumps(line) + "\n")

@@ -149,10 +149,10 @@ class CommandObjective:
         )
 
     def _unused(self, text: str) -> tuple[str, ...]:
-        said = {name for pattern in self.options.unused for name in find_distinct(pattern, text)}
+        names = {name for pattern in self.options.unused for name in find_distinct(pattern, text)}
         # A program reports a variable by its name; return the parameters in that variable's template.
         behind = {name: names_in(template) for name, template in self.options.environment.items()}
-        return tuple(sorted({parameter for name in said for parameter in behind.get(name, {name})}))
+        return tuple(sorted({parameter for name in names for parameter in behind.get(name, {name})}))
 
     def _answer(self, output: Output) -> Answer | None:
         wanted = self.options.answer

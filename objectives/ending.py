@@ -60,9 +60,9 @@ def check_disk(output: Output) -> None:
     Raises:
         InfrastructureError: The program or the launcher reported a full disk.
     """
-    said = next((words for words in _NO_SPACE if words in _end(output.stderr)), None)
-    if said is not None or "disk is full" in output.status.message:
-        raise InfrastructureError(said or output.status.message, code="disk-full")
+    words = next((text for text in _NO_SPACE if text in _end(output.stderr)), None)
+    if words is not None or "disk is full" in output.status.message:
+        raise InfrastructureError(words or output.status.message, code="disk-full")
 
 
 def _end(text: str) -> str:

@@ -96,7 +96,7 @@ class ExternalObjective:
             raise InvalidResult(msg, code="no-metric")
         return self.measured({name: value for name, value in found.items() if name in names})
 
-    def measured(self, told: Mapping[str, Any]) -> Measurement:
+    def measured(self, reported: Mapping[str, Any]) -> Measurement:
         """Check reported values, by the names of their metrics.
 
         Raises:
@@ -104,7 +104,7 @@ class ExternalObjective:
                 number.
         """
         known = [metric.name for metric in self.metrics]
-        for name, value in told.items():
+        for name, value in reported.items():
             if name not in known:
                 msg = f"no metric is called {name!r}; this study has {', '.join(known)}"
                 raise InvalidResult(msg, code="unknown-metric")
@@ -112,11 +112,11 @@ class ExternalObjective:
                 msg = f"{name} is {value!r}: a metric is a finite number"
                 raise InvalidResult(msg, code="not-finite")
         target = self.metrics[0]
-        if target.name not in told:
+        if target.name not in reported:
             msg = f"{target.name} is missing: it is what this study optimises"
             raise InvalidResult(msg, code="no-metric")
-        self.check_target(told[target.name])
-        return Measurement({name: float(told[name]) for name in known if name in told})
+        self.check_target(reported[target.name])
+        return Measurement({name: float(reported[name]) for name in known if name in reported})
 
     def check_target(self, value: float) -> None:
         """Check a value of the first metric, or a bound of it.

@@ -106,8 +106,8 @@ def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
     kinds = {type(parameter) for _, parameter in same}
     if len(kinds) > 1 or len({parameter.when for _, parameter in same}) > 1:
         what = "is not of the same kind" if len(kinds) > 1 else "does not exist under the same condition"
-        said = "; ".join(f"{name}: {_described(parameter)}" for name, parameter in same)
-        raise SpaceError(f"{first.name}: {what} for all inputs ({said})")
+        described = "; ".join(f"{name}: {_described(parameter)}" for name, parameter in same)
+        raise SpaceError(f"{first.name}: {what} for all inputs ({described})")
     optional = all(parameter.optional for _, parameter in same)
     defaults = list(dict.fromkeys(parameter.default for _, parameter in same))
     if isinstance(first, Integer | Choice):
@@ -185,11 +185,11 @@ def _notes(
         theirs = {name: known[parameter.name].default for name, known in own.items() if parameter.name in known}
         if set(theirs.values()) == {parameter.default}:
             continue
-        said = ", ".join(f"{name}: {'unset' if value is None else value}" for name, value in theirs.items())
+        defaults = ", ".join(f"{name}: {'unset' if value is None else value}" for name, value in theirs.items())
         value = "unset" if parameter.default is None else parameter.default
         suits = parameter.default == wanted[parameter.name]
         why = "the first that suits all" if suits else "as the rules of all want it"
-        notes.append(f"default of {parameter.name}: {value}, {why} ({noun} {said})")
+        notes.append(f"default of {parameter.name}: {value}, {why} ({noun} {defaults})")
     return notes
 
 

@@ -86,8 +86,10 @@ def _make(folder: Path, name: str, commands: Sequence[Sequence[str]], sources: S
             msg = f"{line!r}, which makes {name}, cannot be run: {error}"
             raise NotMadeError(msg) from error
         if ended.returncode != 0:
-            said = [text.strip() for text in ended.stdout.splitlines() if text.strip()]
-            errors = next((said[i : i + _LINES] for i, text in enumerate(said) if "error" in text.lower()), said[-1:])
+            printed = [text.strip() for text in ended.stdout.splitlines() if text.strip()]
+            errors = next(
+                (printed[i : i + _LINES] for i, text in enumerate(printed) if "error" in text.lower()), printed[-1:]
+            )
             msg = f"{line!r}, which makes {name}, ended with exit code {ended.returncode}: {' '.join(errors)}"
             raise NotMadeError(msg)
     if not (folder / name).is_file():

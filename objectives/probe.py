@@ -35,7 +35,7 @@ class Probe:
             return None
         return output if output.status.exit_code == 0 else None
 
-    def find_pythons(self, asked: str | None, own: str, script: str) -> Iterator[tuple[str, str]]:
+    def find_pythons(self, chosen: str | None, own: str, script: str) -> Iterator[tuple[str, str]]:
         """Yield the interpreters in which `script` works: the path, and the JSON object that the script prints last.
 
         Args:
@@ -44,7 +44,7 @@ class Probe:
                 `python3`.
             script: The Python code to run.
         """
-        for number, name in enumerate((asked,) if asked else _known(own)):
+        for number, name in enumerate((chosen,) if chosen else _known(own)):
             path = shutil.which(name)
             output = self.run(f"python-{number}", (path, "-P", "-c", script)) if path else None
             lines = output.stdout.strip().splitlines() if output else []

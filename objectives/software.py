@@ -105,7 +105,10 @@ def join_software(planned: Sequence[PlannedSoftware]) -> Plan:
         constraints=space.constraints,
         facts=space.facts,
         identity=_identity(planned),
-        notes=(*_told(planned), *dict.fromkeys(note for each in planned for note in (*each.plan.notes, *space.notes))),
+        notes=(
+            *_notes(planned),
+            *dict.fromkeys(note for each in planned for note in (*each.plan.notes, *space.notes)),
+        ),
         warnings=tuple(dict.fromkeys(warning for each in planned for warning in each.plan.warnings)),
         name_errors=None if first.name_errors is None else _unknown(first.name_errors),
         alike=_alike({each.name: each.plan.alike for each in planned if each.plan.alike is not None}),
@@ -137,7 +140,7 @@ def _described(each: PlannedSoftware) -> str:
     return "; ".join(f"{kind} {text}" for kind, text in each.software.identity.items()) or "as it is here"
 
 
-def _told(planned: Sequence[PlannedSoftware]) -> list[str]:
+def _notes(planned: Sequence[PlannedSoftware]) -> list[str]:
     return [f"software {each.name!r}: {_described(each)}" for each in planned]
 
 

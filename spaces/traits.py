@@ -90,8 +90,8 @@ def _raws(domain: Domain) -> Iterator[_Raw]:
     values = domain.values
     if isinstance(domain.parameter, Choice):
         # For two values that always exist, one column suffices.
-        told = len(values) if domain.may_be_missing or len(values) > 2 else 1
-        yield from (_picked(domain, np.append(np.arange(len(values)) == place, False)) for place in range(told))
+        columns = len(values) if domain.may_be_missing or len(values) > 2 else 1
+        yield from (_picked(domain, np.append(np.arange(len(values)) == place, False)) for place in range(columns))
     else:
         yield _picked(domain, np.append(np.array(values, dtype=float), np.nan))
     if isinstance(domain.parameter, Integer) and len(values) > 2:

@@ -109,11 +109,11 @@ def run_command(
             patience_s = _QUESTION_PATIENCE_S if answer_file is None else _PATIENCE_S
             own = command_environment(os.environ, variables)
             code = _run(argv, folder, own, (stdin, stdout, stderr), patience_s)
-            said = Answer(_UNANSWERED if code is None else code, _text(stdout), _text(stderr))
+            answer = Answer(_UNANSWERED if code is None else code, _text(stdout), _text(stderr))
     except OSError as error:
         return not_started_answer(argv, error)
     # A command that was given up may still have done its work.
-    return said if code is not None else replace(said, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
+    return answer if code is not None else replace(answer, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
 
 
 def not_started_answer(argv: Sequence[str], error: OSError) -> Answer:
@@ -230,19 +230,19 @@ def _interrupts_held() -> Iterator[None]:
 
     Ignored signals stay ignored, also for the command. Only the main thread is ever interrupted.
     """
-    came: list[int] = []
+    received: list[int] = []
     in_main = threading.current_thread() is threading.main_thread()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
     held = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in held:
-        signal.signal(number, lambda number, _: came.append(number))
+        signal.signal(number, lambda number, _: received.append(number))
     try:
         yield
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)
-    if came:
-        signal.raise_signal(came[0])
+    if received:
+        signal.raise_signal(received[0])
 
 
 def command_environment(caller: Mapping[str, str], variables: Collection[str] = ()) -> dict[str, str]:

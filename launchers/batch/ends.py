@@ -89,6 +89,6 @@ def _log_excerpt(log: Path) -> str:
 def _queue_log(folder: Path) -> str:
     """Return an excerpt of the log of the job's shell, or of the scheduler if the shell did not start."""
     for name in (QUEUE_LOG, SCHEDULER_LOG):
-        if said := _log_excerpt(folder / name):
-            return said
+        if excerpt := _log_excerpt(folder / name):
+            return excerpt
     return f"{QUEUE_LOG} and {SCHEDULER_LOG} in {folder} are empty"

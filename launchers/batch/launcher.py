@@ -259,16 +259,16 @@ class BatchLauncher:
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
         """Return what a user should know about how this launcher starts jobs, with `ranks` or without."""
-        said = [
+        lines = [
             f"each run is a job of {self._scheduler.name} at {self.site.name}",
             *(notes(self.flavour, user_id=os.geteuid())[:1] if ranks else ()),
         ]
         if not self.site.exclusive:
-            said.append(
+            lines.append(
                 "runs on part of a node may share it with other users' jobs, which disturb the measurements "
                 "(exclusive = true in the site file asks for whole nodes)"
             )
-        return tuple(said)
+        return tuple(lines)
 
     def _files(self, job: Job, token: str = _PREVIEW_MARK) -> dict[str, str]:
         """Return the files that a job is submitted with, name -> text; the last is the one to submit."""
@@ -326,9 +326,9 @@ class BatchLauncher:
             return
         complaint = ""
         for some in split_ids(ids):
-            states, said = self._query_states([self._known(job_id).number for job_id in some])
+            states, message = self._query_states([self._known(job_id).number for job_id in some])
             if states is None:
-                complaint = said
+                complaint = message
                 continue
             for job_id in some:
                 self._note_report(job_id, states.get(self._known(job_id).number), now)

@@ -108,12 +108,12 @@ def _slots(cores: int, nodes: int, site: Site | None) -> int:
 
 
 def _parallel(slots: int, nodes: int, site: Site | None) -> list[str]:
-    said = (
+    named = (
         [match[1] for directive in site.directives if (match := _PARALLEL_ENVIRONMENT.fullmatch(directive))]
         if site
         else []
     )
-    name = said[0] if said else "smp" if nodes == 1 else "mpi"
+    name = named[0] if named else "smp" if nodes == 1 else "mpi"
     return [f"-pe {name} {slots}"] if slots > 1 else []
 
 
@@ -149,18 +149,18 @@ def reasons(answer: str) -> Mapping[str, str]:
     Reasons of a held job are left out, since only the hold matters. A site may switch all reasons off
     (`schedd_job_info`).
     """
-    said: dict[str, str] = {}
+    found: dict[str, str] = {}
     number = ""
     for match in _DETAIL.finditer(answer):
         name, lines = match[1], [line.strip() for line in match[2].splitlines() if line.strip()]
         if name == "job_number":
             number = lines[0] if lines else ""
         elif name == "error reason":
-            said[number] = _WHEN.sub("", " ".join(lines))[:_REASON_CHARACTERS]
+            found[number] = _WHEN.sub("", " ".join(lines))[:_REASON_CHARACTERS]
         elif name == "scheduling info" and lines and not lines[0].startswith("(") and _HELD not in lines:
             in_all = [line for line in lines if not _PLACE.match(line)]
-            said.setdefault(number, "; ".join(in_all or lines)[:_REASON_CHARACTERS])
-    return said
+            found.setdefault(number, "; ".join(in_all or lines)[:_REASON_CHARACTERS])
+    return found
 
 
 def _parse_job(letters: str) -> JobReport:

@@ -230,8 +230,8 @@ def _parse_job(attributes: Mapping[str, str]) -> JobReport:
         holders = [who for letter, who in _HOLDERS.items() if letter in attributes.get("Hold_Types", "")]
         if state == "H" and holders:
             words = f"{words} by {' and '.join(holders)}"
-        said = "; ".join(filter(None, (words, comment)))
-        return JobReport(JobState.QUEUED, message=said, never_starts=comment.startswith(_NEVER))
+        message = "; ".join(filter(None, (words, comment)))
+        return JobReport(JobState.QUEUED, message=message, never_starts=comment.startswith(_NEVER))
     return (
         _parse_ended_job(attributes, comment)
         if state in _FINISHED
@@ -322,12 +322,12 @@ def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocatio
     return Allocation("PBS", environment["PBS_JOBID"], hosts, cores, gpus)
 
 
-def end_of_job(said: str, now: float) -> float | None:
+def end_of_job(answer: str, now: float) -> float | None:
     """Parse from `qstat -f` when a job ends, in seconds since 1970: its start plus its wall time.
 
     Without a start, use the time left by PBS's own count, which lags behind by minutes.
     """
-    values = dict(re.findall(r"^\s*([\w.]+) = (.*?)\s*$", said.replace("\n\t", ""), re.MULTILINE))
+    values = dict(re.findall(r"^\s*([\w.]+) = (.*?)\s*$", answer.replace("\n\t", ""), re.MULTILINE))
     walltime_s = hours_s(values.get("Resource_List.walltime", ""))
     if walltime_s is None:
         return None
@@ -340,12 +340,12 @@ def end_of_job(said: str, now: float) -> float | None:
 
 def queue_limits(answer: str) -> tuple[str, ...]:
     """Parse the answer of `qstat -Q -f`."""
-    said = []
+    limits = []
     for part in re.split(r"^Queue: *", answer, flags=re.MULTILINE)[1:]:
         name, *lines = part.splitlines()
         values = [f"{match[1]} {match[2]}" for line in lines if (match := _LIMIT.match(line))]
-        said.append(f"queue {name.strip()}: {', '.join(values)}")
-    return tuple(said)
+        limits.append(f"queue {name.strip()}: {', '.join(values)}")
+    return tuple(limits)
 
 
 def winner_head(request: WinnerRequest) -> list[str]:

@@ -207,8 +207,8 @@ def _threads(per_core: int, site: Site | None) -> list[str]:
 
     Slurm counts every hardware thread as a CPU: with two per core, eight tasks of one CPU would share four cores.
     """
-    said = site is not None and any(map(_OF_THREADS.search, site.directives))
-    return [] if said else [f"--threads-per-core={per_core}"]
+    is_set = site is not None and any(map(_OF_THREADS.search, site.directives))
+    return [] if is_set else [f"--threads-per-core={per_core}"]
 
 
 def _gpus(gpus: int, nodes: int, site: Site | None) -> list[str]:
@@ -337,10 +337,10 @@ def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocati
     )
 
 
-def end_of_job(said: str, _now: float) -> float | None:
+def end_of_job(answer: str, _now: float) -> float | None:
     """Parse from `squeue -o %e` when a job ends, in seconds since 1970: a local time, or `N/A`."""
     try:
-        return datetime.fromisoformat(said.strip()).astimezone().timestamp()
+        return datetime.fromisoformat(answer.strip()).astimezone().timestamp()
     except ValueError:
         return None
 

@@ -92,8 +92,8 @@ def _cards(sys: str, library: str) -> MeterFinding:
     there += [("AMD", reader) for _, reader in amd_cards(sys)]
     if not there:
         return MeterFinding(name, tells, why=why or "the driver lists none")
-    told = [
+    described = [
         f"{vendor} {'with' if reader().energy_j is not None else 'without'} a counter of energy"
         for vendor, reader in there
     ]
-    return MeterFinding(name, tells, found=", ".join(told))
+    return MeterFinding(name, tells, found=", ".join(described))

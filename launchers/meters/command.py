@@ -39,7 +39,7 @@ class CommandMeter:
         """Return the first number that the command prints; when it times out, kill it and its children."""
         quiet = subprocess.DEVNULL
         try:
-            asked = subprocess.Popen(
+            process = subprocess.Popen(
                 self._argv,
                 env=self._environment,
                 stdin=quiet,
@@ -49,12 +49,12 @@ class CommandMeter:
             )
         except OSError:
             return None
-        with asked:
+        with process:
             try:
-                printed, _ = asked.communicate(timeout=_PATIENCE_S)
+                printed, _ = process.communicate(timeout=_PATIENCE_S)
             except subprocess.TimeoutExpired:
                 with suppress(ProcessLookupError):
-                    os.killpg(asked.pid, signal.SIGKILL)
+                    os.killpg(process.pid, signal.SIGKILL)
                 return None
         found = _NUMBER.search(printed.decode("ascii", errors="replace"))
-        return float(found[0]) if found and asked.returncode == 0 else None
+        return float(found[0]) if found and process.returncode == 0 else None

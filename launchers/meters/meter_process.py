@@ -81,8 +81,8 @@ class MeterProcess:
             return {}
 
     def _start(self, spec: Mapping[str, Any]) -> None:
-        asked, self._ask = os.pipe()
-        self._answer, told = os.pipe()
+        requests, self._ask = os.pipe()
+        self._answer, answers = os.pipe()
         try:
             between = os.fork()
             if between == 0:
@@ -90,13 +90,13 @@ class MeterProcess:
                     if os.fork() == 0:
                         os.close(self._ask)
                         os.close(self._answer)
-                        self._serve(spec, asked, told)
+                        self._serve(spec, requests, answers)
                 finally:
                     os._exit(0)
             os.waitpid(between, 0)
         finally:
-            os.close(asked)
-            os.close(told)
+            os.close(requests)
+            os.close(answers)
 
     def _read_answer(self, patience_s: float, most_bytes: int) -> bytes:
         """Return what the meters report within some time; empty if that is nothing or they are gone."""
@@ -111,8 +111,8 @@ class MeterProcess:
                 os.close(end)
         self._ask = self._answer = -1
 
-    def _serve(self, spec: Mapping[str, Any], asked: int, told: int) -> None:
-        """Read the meters until the other end of `asked` says so or is closed."""
+    def _serve(self, spec: Mapping[str, Any], requests: int, answers: int) -> None:
+        """Read the meters until a byte arrives on `requests` or its other end is closed."""
         for number in _IGNORED:
             # Programs that it starts do not inherit this handler, as they would inherit SIG_IGN.
             signal.signal(number, lambda *_: None)
@@ -128,15 +128,15 @@ class MeterProcess:
         meters = RunMeters(spec, self._sys)
         meters.begin()
         signal.alarm(0)
-        os.write(told, b"\n")
+        os.write(answers, b"\n")
         pause_s = _FIRST_SAMPLE_S
-        while not select.select([asked], [], [], pause_s)[0]:
+        while not select.select([requests], [], [], pause_s)[0]:
             since_s = time.process_time()
             signal.alarm(_HANGS_S)
             meters.sample()
             signal.alarm(0)
             cheap_s = min((time.process_time() - since_s) / _SAMPLE_COST, _SELDOM_S)
             pause_s = max(min(2 * pause_s, _SAMPLE_S), cheap_s)
-        if os.read(asked, 1):
+        if os.read(requests, 1):
             signal.alarm(_HANGS_S)
-            os.write(told, json.dumps(meters.end()).encode())
+            os.write(answers, json.dumps(meters.end()).encode())

@@ -71,15 +71,15 @@ def _environment(flavour: MpiFlavour, user_id: int) -> dict[str, str]:
 
 
 def _notes(flavour: MpiFlavour, user_id: int) -> tuple[str, ...]:
-    said = ["ranks of a job on part of the machine are not bound to single cores, only confined to the job's cores"]
+    notes = ["ranks of a job on part of the machine are not bound to single cores, only confined to the job's cores"]
     if user_id == 0:
-        said.append("Open MPI is allowed to run as root, because this user is root")
+        notes.append("Open MPI is allowed to run as root, because this user is root")
     if not flavour.single_copy:
-        said.append(
+        notes.append(
             "this container forbids processes to read each other's memory: messages within the node are copied "
             "twice (Open MPI's CMA is switched off), so times may differ from those outside of it"
         )
-    return tuple(said)
+    return tuple(notes)
 
 
 OPEN_MPI = MpiStartCommand(

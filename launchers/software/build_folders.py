@@ -42,10 +42,10 @@ def folder_script(software: Software) -> tuple[str, ...]:
 
 def folder_identity(software: Software) -> dict[str, str]:
     """Return what distinguishes the build from others, apart from the contents of its programs."""
-    said = {_FOLDERS[name]: os.pathsep.join(folders) for name, folders in _folders(software).items()}
+    identity = {_FOLDERS[name]: os.pathsep.join(folders) for name, folders in _folders(software).items()}
     if software.libraries:
-        said["library files"] = text_digest("\n".join(map(_contents, software.libraries)))
-    return said | dict(sorted(software.variables.items()))
+        identity["library files"] = text_digest("\n".join(map(_contents, software.libraries)))
+    return identity | dict(sorted(software.variables.items()))
 
 
 def _contents(folder: str) -> str:

@@ -100,7 +100,7 @@ def _details(found: Sequence[Execution]) -> dict[str, object]:
     computing = [rank.computing_s for rank in ranks]
     elsewhere = sum(rank.calls_elsewhere for rank in ranks)
     calls = sum(rank.calls for rank in ranks) + elsewhere
-    said = f"{elsewhere} of {calls} MPI calls were not timed: other threads than the one of MPI_Init made them"
+    remark = f"{elsewhere} of {calls} MPI calls were not timed: other threads than the one of MPI_Init made them"
     return {
         MPI_TIMES: {
             "executions": len(found),
@@ -110,7 +110,7 @@ def _details(found: Sequence[Execution]) -> dict[str, object]:
             "most_computing_s": max(computing),
             "calls": calls,
         },
-        **({REMARK: said} if elsewhere else {}),
+        **({REMARK: remark} if elsewhere else {}),
     }
 
 

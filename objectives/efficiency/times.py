@@ -111,7 +111,7 @@ def group_executions(times: Iterable[RankTimes]) -> list[Execution]:
     found: list[Execution] = []
     for size, by_rank in sorted(by_size.items()):
         whole = max(map(len, by_rank.values()))
-        lacking = size - sum(len(told) == whole for told in by_rank.values())
+        lacking = size - sum(len(times) == whole for times in by_rank.values())
         if lacking:
             msg = f"{lacking} of {size} ranks did not write how long they were in MPI"
             raise MissingTimesError(msg)

@@ -61,8 +61,8 @@ def _open_mpi(options: MpiOptions, here: Probe, path: str, compiler: str) -> Lib
 
 
 def _mpich(options: MpiOptions, here: Probe, path: str, compiler: str) -> Library | None:
-    said = shutil.which("mpichversion", path=str(Path(path).parent))
-    version = here.run("version", (said,)) if said else None
+    program = shutil.which("mpichversion", path=str(Path(path).parent))
+    version = here.run("version", (program,)) if program else None
     listed = here.run("variables", (path,))
     if version is None or listed is None or not (match := re.search(r"MPICH Version:\s*(\S+)", version.stdout)):
         return None

@@ -48,11 +48,11 @@ def parse_variables(text: str) -> dict[str, Variable]:
     for line in text.splitlines():
         if not (match := _LINE.fullmatch(line.rstrip())):
             continue
-        name, kind, said = match.groups()
+        name, kind, text = match.groups()
         if kind == "value":
-            values[name] = said
+            values[name] = text
         else:
-            names.setdefault(name, {})[int(kind.rpartition(":")[2])] = said
+            names.setdefault(name, {})[int(kind.rpartition(":")[2])] = text
     return {name: Variable(value, names.get(name, {})) for name, value in values.items()}
 
 

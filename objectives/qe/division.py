@@ -86,12 +86,12 @@ class Division:
 
 
 def _choose(
-    said: Column, rule: Callable[..., int], choosing: np.ndarray, *amounts: Column, otherwise: float | Column = 1.0
+    given: Column, rule: Callable[..., int], choosing: np.ndarray, *amounts: Column, otherwise: float | Column = 1.0
 ) -> Column:
-    """Return what was asked for, else the rule's choice if pw.x chooses and all amounts are known, else `otherwise`."""
-    found = np.where(np.isnan(said), otherwise, said)
-    asked = np.isnan(said) & choosing & ~np.isnan(np.sum(amounts, axis=0))
-    for row in np.flatnonzero(asked):
+    """Return what is given, else the rule's choice if pw.x chooses and all amounts are known, else `otherwise`."""
+    found = np.where(np.isnan(given), otherwise, given)
+    chosen = np.isnan(given) & choosing & ~np.isnan(np.sum(amounts, axis=0))
+    for row in np.flatnonzero(chosen):
         found[row] = rule(*(int(amount[row]) for amount in amounts))
     return found
 

@@ -112,8 +112,8 @@ def program_errors(text: str) -> tuple[ProgramError, ...]:
     for place, line in enumerate(lines):
         if match := _ROUTINE.match(line):
             found[ProgramError(match[1], int(match[2]), _message_after(lines, place))] = None
-    said = {error.routine for error in found if error.message}
-    return tuple(error for error in found if error.message or error.routine not in said)
+    with_message = {error.routine for error in found if error.message}
+    return tuple(error for error in found if error.message or error.routine not in with_message)
 
 
 def find_failure(output: Output, parsed: PwOutput) -> RunFailure | None:
@@ -193,11 +193,11 @@ def _from_program_errors(text: str) -> RunFailure | None:
     errors = program_errors(text)
     if not errors:
         return None
-    said = "; ".join(str(error) for error in errors)
+    text = "; ".join(str(error) for error in errors)
     for rule in _ROUTINES:
         if any(rule.sign.search(f"{error.routine} {error.message}") for error in errors):
-            return rule.failure(_words(said), rule.code)
-    return ApplicationError(_words(said), f"qe.error.{re.sub(r'[^a-z0-9_]+', '_', errors[0].routine.lower())}")
+            return rule.failure(_words(text), rule.code)
+    return ApplicationError(_words(text), f"qe.error.{re.sub(r'[^a-z0-9_]+', '_', errors[0].routine.lower())}")
 
 
 def _from_signal(output: Output) -> RunFailure | None:
@@ -246,9 +246,9 @@ def _from_absence(output: Output, parsed: PwOutput) -> RunFailure | None:
         return ApplicationError(words, "qe.no-output")
     missing = _missing(parsed)
     if missing:
-        said = _last_words(output.stderr)
+        words = _last_words(output.stderr)
         return ApplicationError(
-            f"the output lacks {', '.join(missing)}" + (f": {said}" if said else ""), "qe.incomplete"
+            f"the output lacks {', '.join(missing)}" + (f": {words}" if words else ""), "qe.incomplete"
         )
     if output.status.exit_code not in (0, None):
         return ApplicationError(f"exit code {output.status.exit_code} after a complete run", "qe.exit-code")

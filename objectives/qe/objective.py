@@ -224,8 +224,8 @@ def own_folder_values(deck: Deck) -> dict[str, Value]:
 
 def _divisions(configuration: Configuration) -> list[str]:
     """Return the command-line options of the configuration, also for values of 1: pw.x may choose what is left out."""
-    told = ((option, configuration.get(name)) for name, option in DIVISIONS.items())
-    return [word for option, value in told if value is not None for word in (option, str(value))]
+    options = ((option, configuration.get(name)) for name, option in DIVISIONS.items())
+    return [word for option, value in options if value is not None for word in (option, str(value))]
 
 
 def _to_the_second(printed_s: float, elapsed_s: float) -> float:

@@ -311,11 +311,11 @@ def _with_copies(facts: space.QeFacts, run_job: RunJob, job: Job) -> space.QeFac
     if facts.kpoints < _TWO or facts.cores < _TWO:
         return replace(facts, pool_bytes=facts.shared_bytes, shared_bytes=0)
     output = _run(run_job, replace(job, argv=(*job.argv, "-npool", str(_TWO))))
-    said = parse(output.stdout).workload.memory_per_rank_bytes if output is not None else None
-    if said is None:
+    pool_bytes = parse(output.stdout).workload.memory_per_rank_bytes if output is not None else None
+    if pool_bytes is None:
         return facts
     # With two pools, a rank holds the whole memory of its pool and half of the memory that both share.
-    shared = min(max(0, 2 * (facts.shared_bytes - said)), facts.shared_bytes)
+    shared = min(max(0, 2 * (facts.shared_bytes - pool_bytes)), facts.shared_bytes)
     return replace(facts, pool_bytes=facts.shared_bytes - shared, shared_bytes=shared)
 
 

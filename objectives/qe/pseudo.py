@@ -149,8 +149,8 @@ def _generate_one(name: str, recipe: str, program: str, folder: Path) -> None:
             raise PlanError(msg) from error
         made = Path(scratch) / name
         if not made.is_file():
-            said = [line.strip() for line in f"{run.stdout}\n{run.stderr}".splitlines() if "rror" in line]
-            msg = f"{program} did not make {name}: {' '.join(said[:3]) or f'exit code {run.returncode}'}"
+            errors = [line.strip() for line in f"{run.stdout}\n{run.stderr}".splitlines() if "rror" in line]
+            msg = f"{program} did not make {name}: {' '.join(errors[:3]) or f'exit code {run.returncode}'}"
             raise PlanError(msg)
         text = rewrap(made.read_text(encoding="utf-8", errors="replace"))
         made.write_text(text, encoding="utf-8")

@@ -81,7 +81,7 @@ def _with_exported_columns(header: Sequence[str], options: ReplayOptions) -> Rep
     if list(header[end : end + 4]) != ["job_s", "cores", "failure", "bound"]:
         return options
     first = header.index(options.metric)
-    told: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "parameters": header[2:first] or None,
         "metrics": [RecordedMetric(name=name) for name in header[first + 1 : end]] or None,
         "elapsed": "job_s",
@@ -89,7 +89,7 @@ def _with_exported_columns(header: Sequence[str], options: ReplayOptions) -> Rep
         "failure": "failure",
         "bound": "bound",
     }
-    missing = {name: value for name, value in told.items() if getattr(options, name) is None}
+    missing = {name: value for name, value in defaults.items() if getattr(options, name) is None}
     return options.model_copy(update=missing)
 
 
@@ -206,8 +206,8 @@ def _failed(elapsed_s: float, message: str) -> TableRun:
     kinds = (kind for kind in FailureKind if message.startswith(kind.value))
     # An infrastructure error would be retried, but a record does not change.
     kind = next((kind for kind in kinds if kind is not FailureKind.INFRASTRUCTURE_ERROR), FailureKind.APPLICATION_ERROR)
-    said = message.removeprefix(kind.value).removeprefix(": ") or message
-    return TableRun(elapsed_s, failure=kind, code="recorded", message=said)
+    text = message.removeprefix(kind.value).removeprefix(": ") or message
+    return TableRun(elapsed_s, failure=kind, code="recorded", message=text)
 
 
 def _number(row: Row, column: str | None) -> float | None:

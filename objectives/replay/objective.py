@@ -81,8 +81,8 @@ class ReplayObjective:
         if not runs:
             return self._printed_run(0.0, {"failure": "", "code": NOT_RECORDED, "message": f"not recorded on {worker}"})
         run = runs[int(rng.integers(len(runs)))]
-        told = self._to_recorded_run(run, recording, rng)
-        return replace(told, worker=run.worker)
+        recorded = self._to_recorded_run(run, recording, rng)
+        return replace(recorded, worker=run.worker)
 
     def _to_recorded_run(self, run: TableRun, recording: Recording, rng: np.random.Generator) -> RecordedRun:
         if run.bound is not None and recording.values:
@@ -91,8 +91,8 @@ class ReplayObjective:
         if run.bound is not None:
             return RecordedRun(elapsed_s, bound=run.bound, setup_s=setup_s)
         if run.failure is not None:
-            said = {"failure": run.failure.value, "code": run.code, "message": run.message}
-            return self._printed_run(elapsed_s, said, setup_s)
+            printed = {"failure": run.failure.value, "code": run.code, "message": run.message}
+            return self._printed_run(elapsed_s, printed, setup_s)
         return self._printed_run(elapsed_s, {"step": 1, **run.others, self.table.metric.name: run.value}, setup_s)
 
     def progress_reader(self) -> ProgressReader:
@@ -113,10 +113,10 @@ class ReplayObjective:
         check_ending(output)
         name = self.table.metric.name
         for line in reversed(output.stdout.splitlines()):
-            said = json_object(line)
-            if "failure" in said:
-                raise _failure(said)
-            values = {metric.name: _number(said.get(metric.name)) for metric in self.metrics}
+            printed = json_object(line)
+            if "failure" in printed:
+                raise _failure(printed)
+            values = {metric.name: _number(printed.get(metric.name)) for metric in self.metrics}
             if values[name] is not None:
                 return Measurement({metric: value for metric, value in values.items() if value is not None})
         msg = f"no {name} in what was recorded"
@@ -130,8 +130,8 @@ class ReplayObjective:
             return worse[int(rng.integers(len(worse)))]
         return replace(capped, bound=None, value=bound)
 
-    def _printed_run(self, elapsed_s: float, said: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
-        return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(said)),), setup_s=setup_s)
+    def _printed_run(self, elapsed_s: float, printed: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
+        return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(printed)),), setup_s=setup_s)
 
 
 def _number(value: object) -> float | None:
@@ -140,7 +140,9 @@ def _number(value: object) -> float | None:
     return None
 
 
-def _failure(said: dict[str, Any]) -> RunFailure:
+def _failure(printed: dict[str, Any]) -> RunFailure:
     kinds = {kind.value: made for kind, made in _FAILED.items()}
-    made = kinds.get(str(said["failure"]), ApplicationError)
-    return made(str(said.get("message") or "failed when it was recorded"), code=str(said.get("code") or "recorded"))
+    made = kinds.get(str(printed["failure"]), ApplicationError)
+    return made(
+        str(printed.get("message") or "failed when it was recorded"), code=str(printed.get("code") or "recorded")
+    )

@@ -313,5 +313,5 @@ def _time_notes(table: RecordedTable) -> list[str]:
 def _identity(options: ReplayOptions, digest: str) -> dict[str, str]:
     # The path of the file and the default do not change measurements.
     meaning = options.model_dump(exclude={"table", "space", "default", "unrecorded"}, mode="json")
-    told = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:_DIGITS]
-    return {"table": f"sha256:{digest}", "columns": f"sha256:{told}"}
+    columns = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+    return {"table": f"sha256:{digest}", "columns": f"sha256:{columns}"}

@@ -56,8 +56,8 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
         found: dict[Key, list[Recording]] = {}
         for entry in entries:
             key = tuple(entry["configuration"][name] for name in names)
-            told = _recording(entry, scale, SECONDS[unit], runs_s, repeats=options.repeats)
-            found.setdefault(key, []).append(_with_others(told, entry, others))
+            recording = _recording(entry, scale, SECONDS[unit], runs_s, repeats=options.repeats)
+            found.setdefault(key, []).append(_with_others(recording, entry, others))
     except (KeyError, TypeError, IndexError) as error:
         msg = f"an entry of the results cannot be read: {error!r}"
         raise PlanError(Problem(msg, "options.table")) from None
@@ -117,8 +117,8 @@ def _values(entry: Mapping[str, Any], scale: Scale, runs_s: Sequence[float], *, 
 
 def _listed(entry: Mapping[str, Any], name: str) -> list[float]:
     """Return the values of an entry's measurements of this name."""
-    told = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == name]
-    listed = [item for value in told for item in (value if isinstance(value, list) else [value])]
+    values = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == name]
+    listed = [item for value in values for item in (value if isinstance(value, list) else [value])]
     return [float(item) for item in listed if isinstance(item, int | float)]
 
 

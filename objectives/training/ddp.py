@@ -206,9 +206,9 @@ class DdpObjective:
         words = [fill_in(word, configuration) for word in _TEMPLATES]
         batch, threads = int(configuration["batch_size"]), str(configuration["threads"])
         kept = {CHECKPOINT_VARIABLE: str(context.folder.absolute() / "checkpoint")} if self.keeps_checkpoints else {}
-        asked = (f"--report-every={max(1, _SAMPLES_PER_REPORT // batch)}", f"--seed={1 + context.seed}")
+        added = (f"--report-every={max(1, _SAMPLES_PER_REPORT // batch)}", f"--seed={1 + context.seed}")
         return Job(
-            argv=(*self.argv, *asked, *(word for word in words if word is not None)),
+            argv=(*self.argv, *added, *(word for word in words if word is not None)),
             folder=context.folder,
             environment={**self.environment, **kept, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"},
             resources=self._resources(configuration, context),
@@ -233,23 +233,23 @@ class DdpObjective:
         """
         check_training_end(output)
         result = _result(output.stdout)
-        told = [metric.name for metric in self.metrics if metric not in {ELAPSED, _GAP}]
-        told += [LOSS.name] if self.checks_loss or _GAP in self.metrics else []
-        missing = [name for name in told if result.get(name) is None]
+        names = [metric.name for metric in self.metrics if metric not in {ELAPSED, _GAP}]
+        names += [LOSS.name] if self.checks_loss or _GAP in self.metrics else []
+        missing = [name for name in names if result.get(name) is None]
         if missing:
             msg = f"the result has no {', '.join(missing)}: {last_line(output) or 'nothing was printed'}"
             raise InvalidResult(msg, code="no-result")
-        seen = {name: float(result[name]) for name in told} | {ELAPSED.name: output.status.usage.elapsed_s}
+        seen = {name: float(result[name]) for name in names} | {ELAPSED.name: output.status.usage.elapsed_s}
         remarks = [idle_sentence(seen, gpus=self.gpus)]
         if _GAP in self.metrics:
             losses = seen[LOSS.name], seen[VALIDATION_LOSS.name]
             seen[_GAP.name] = gap(VALIDATION_LOSS, *losses)
             remarks.append(overfit_sentence(VALIDATION_LOSS, "that of the training", *losses))
-        said = "; ".join(filter(None, remarks))
+        remark = "; ".join(filter(None, remarks))
         return Measurement(
             {metric.name: seen[metric.name] for metric in self.metrics},
             _answer(result) if self.checks_loss else None,
-            {**result, PARTS: parts_of(seen), **({REMARK: said} if said else {})},
+            {**result, PARTS: parts_of(seen), **({REMARK: remark} if remark else {})},
         )
 
 
@@ -433,5 +433,5 @@ def _answer(result: Mapping[str, Any]) -> Answer:
 
 
 def _result(text: str) -> dict[str, Any]:
-    told = [found["result"] for line in text.splitlines() if "result" in (found := json_object(line))]
-    return told[-1] if told and isinstance(told[-1], dict) else {}
+    results = [found["result"] for line in text.splitlines() if "result" in (found := json_object(line))]
+    return results[-1] if results and isinstance(results[-1], dict) else {}

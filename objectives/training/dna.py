@@ -163,8 +163,8 @@ def _most_ranks(checked: DnaOptions, room: int) -> int:
                 raise PlanError(Problem("a training has one rank: add tune_ranks = true", f"options.{name}"))
         return 1
     if room < (checked.max_ranks or 2):
-        asked = checked.max_ranks or 2
-        msg = f"{asked} ranks need a GPU each, or {checked.threads} core(s) each: only {room} fit here"
+        wanted = checked.max_ranks or 2
+        msg = f"{wanted} ranks need a GPU each, or {checked.threads} core(s) each: only {room} fit here"
         raise PlanError(Problem(msg, "options.max_ranks" if checked.max_ranks else "options.tune_ranks"))
     return checked.max_ranks or room
 
@@ -197,8 +197,8 @@ def _need(
     network = FOOTPRINT.scaled(length)
 
     def of_rank(one: Configuration) -> float:
-        said, ranks = {"precision": checked.precision, **one}, int(one.get("ranks", 1))
-        return network.of_rank(said, min(int(one["batch_size"]), -(-windows // ranks)), sends=ranks > 1)
+        settings, ranks = {"precision": checked.precision, **one}, int(one.get("ranks", 1))
+        return network.of_rank(settings, min(int(one["batch_size"]), -(-windows // ranks)), sends=ranks > 1)
 
     found = memory.memory_need(of_rank, "ranks", python, machine, on_gpus=on_gpus)
     limit = checked.memory_limit_bytes

@@ -15,14 +15,14 @@ def check_training_end(output: Output) -> None:
         RunFailure: The training did not end normally; the message uses its own words.
     """
     code = output.status.exit_code if output.status.reason is EndReason.EXITED else None
-    said = last_line(output)
+    words = last_line(output)
     if code == _OUT_OF_MEMORY:
-        raise OutOfMemory(said or "ran out of memory", code="out-of-memory")
+        raise OutOfMemory(words or "ran out of memory", code="out-of-memory")
     if code == _DIVERGED:
-        raise InvalidResult(said or "the training diverged", code="diverged")
+        raise InvalidResult(words or "the training diverged", code="diverged")
     check_ending(output)
     if code:
-        raise ApplicationError(f"ended with exit code {code}: {said or 'no output'}", code="exit-code")
+        raise ApplicationError(f"ended with exit code {code}: {words or 'no output'}", code="exit-code")
 
 
 def last_line(output: Output) -> str:

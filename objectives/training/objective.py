@@ -95,7 +95,7 @@ class TrainingObjective:
         variables = {name: fill_in(value, values) for name, value in self.environment.items()}
         for file in self.files:
             file.write(context.folder, values)
-        asked = {
+        protocol = {
             STEPS_VARIABLE: context.steps,
             CHECKPOINT_VARIABLE: context.checkpoint,
             SEED_VARIABLE: context.seed,
@@ -107,7 +107,7 @@ class TrainingObjective:
             environment={
                 "OMP_NUM_THREADS": str(threads),
                 "PYTHONUNBUFFERED": "1",
-                **{name: str(value) for name, value in asked.items() if value is not None},
+                **{name: str(value) for name, value in protocol.items() if value is not None},
                 **{name: value for name, value in variables.items() if value is not None},
             },
             resources=Resources(cores, self.nodes.needed(cores), ranks * self.gpus, context.cpus),
@@ -134,8 +134,8 @@ class TrainingObjective:
         if not (seen and self._used_its_budget(output)):
             check_training_end(output)
         # A script that does not know its number of steps may print one more before it is stopped; leave that out.
-        asked = int(output.job.environment.get(STEPS_VARIABLE, 0)) if output.job is not None else 0
-        seen = [progress for progress in seen if not asked or progress.step <= asked] or seen
+        budget = int(output.job.environment.get(STEPS_VARIABLE, 0)) if output.job is not None else 0
+        seen = [progress for progress in seen if not budget or progress.step <= budget] or seen
         points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
         if not points:
             check_disk(output)
@@ -148,8 +148,8 @@ class TrainingObjective:
         if self.trained and self.trained.name in metrics:
             trained = metrics[self.trained.name]
             metrics[GAP] = gap(self.metric, trained, best[1])
-            if said := overfit_sentence(self.metric, self.trained.name, trained, best[1]):
-                details[REMARK] = said
+            if remark := overfit_sentence(self.metric, self.trained.name, trained, best[1]):
+                details[REMARK] = remark
         if self.target is not None:
             metrics[TIME_TO_TARGET.name] = self._time_to_target(seen)
         declared = {metric.name: metrics[metric.name] for metric in self.metrics if metric.name in metrics}
@@ -161,11 +161,11 @@ class TrainingObjective:
         read = self.progress_reader()
         if not isinstance(self.progress, str):
             # Searching all lines at once costs a fraction of one search for each, and raises if it takes too long.
-            said = progress_in(self.progress, self._names, lines)
-            read = shift_steps(self.first_step, lambda _line: next(said))
-        told = [progress for line in lines if (progress := read(line)) is not None]
-        found = {progress.step: progress for progress in told if self.metric.name in progress.metrics}
-        return max((progress.step for progress in told), default=0), [found[step] for step in sorted(found)]
+            matches = progress_in(self.progress, self._names, lines)
+            read = shift_steps(self.first_step, lambda _line: next(matches))
+        reports = [progress for line in lines if (progress := read(line)) is not None]
+        found = {progress.step: progress for progress in reports if self.metric.name in progress.metrics}
+        return max((progress.step for progress in reports), default=0), [found[step] for step in sorted(found)]
 
     @property
     def _names(self) -> list[str]:
@@ -207,5 +207,5 @@ class TrainingObjective:
 def _placeholder_values(context: Context) -> dict[str, Value]:
     # Without a checkpoint folder to keep, use one in the run's folder, so that the script's command line is the same
     # in all runs.
-    asked: dict[str, Value] = {SEED: context.seed, CHECKPOINT: str(context.checkpoint or context.folder / CHECKPOINT)}
-    return asked if context.steps is None else {**asked, STEPS: context.steps}
+    values: dict[str, Value] = {SEED: context.seed, CHECKPOINT: str(context.checkpoint or context.folder / CHECKPOINT)}
+    return values if context.steps is None else {**values, STEPS: context.steps}

@@ -93,13 +93,13 @@ def _json(line: str) -> Progress | None:
         return None
     try:
         # Read integers as floats: one with a million digits is then infinite instead of an error.
-        said = json.loads(text, parse_int=float)
+        fields = json.loads(text, parse_int=float)
     except (ValueError, RecursionError):
         return None
-    numbers = {name: value for name, value in said.items() if isinstance(value, float)}
+    numbers = {name: value for name, value in fields.items() if isinstance(value, float)}
     step = numbers.pop("step", None)
     epoch = numbers.pop("epoch", None)
-    counted = epoch if "step" not in said else step
+    counted = epoch if "step" not in fields else step
     if counted is None or not 0 <= counted < MOST_STEPS or not counted.is_integer():
         return None
     return Progress(int(counted), finite(numbers))

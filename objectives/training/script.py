@@ -263,9 +263,9 @@ def _mentions_variable(file: Path) -> bool:
 
 def _reading(options: TrainingOptions) -> dict[str, str]:
     form = options.form
-    told = form if isinstance(form, str) else "; ".join(form)
+    text = form if isinstance(form, str) else "; ".join(form)
     trained = {"trained": options.trained} if options.trained else {}
-    return {"progress": told + ("" if options.first_step else ", from step 0"), **trained}
+    return {"progress": text + ("" if options.first_step else ", from step 0"), **trained}
 
 
 def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[RunFile]) -> dict[str, str]:

@@ -167,8 +167,8 @@ class UcxObjective:
 
 def unused_variables(text: str) -> tuple[str, ...]:
     """Return the variables that UCX reports as unused, in the formats of 1.13 and of 1.21."""
-    said = {name for match in _UNUSED.findall(text) for name in re.findall(r"UCX_\w+", _ASIDE.sub("", match))}
-    return tuple(sorted(said))
+    names = {name for match in _UNUSED.findall(text) for name in re.findall(r"UCX_\w+", _ASIDE.sub("", match))}
+    return tuple(sorted(names))
 
 
 def program(name: str) -> str:

@@ -119,8 +119,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         raise PlanError(replace(problem, path="options") for problem in error.problems) from None
 
     def ask(features: str, environment: Mapping[str, str]) -> str:
-        asked = (found.ucx_info, "-e", "-u", features, "-P", placement)
-        output = here.run("protocols", asked, {**found.environment, **environment})
+        command = (found.ucx_info, "-e", "-u", features, "-P", placement)
+        output = here.run("protocols", command, {**found.environment, **environment})
         return output.stdout if output else ""
 
     merge = found.benchmark == "merge"
@@ -179,28 +179,28 @@ def _find_installation(checked: UcxOptions, here: Probe) -> _Installation:
         found = _find_perftest(here)
     if found is not None:
         return found
-    asked = f"python = {checked.python!r} has no working ucxx and pandas" if checked.python else "none is installed"
+    why = f"python = {checked.python!r} has no working ucxx and pandas" if checked.python else "none is installed"
     ways = {"merge": _INSTALL_MERGE, "perftest": _INSTALL_PERFTEST}
     needed = [f"{name} needs {way}" for name, way in ways.items() if checked.benchmark in {name, "auto"}]
-    msg = f"no benchmark of UCX can run here, {asked}; {'; or '.join(needed)}"
+    msg = f"no benchmark of UCX can run here, {why}; {'; or '.join(needed)}"
     raise PlanError(Problem(msg, "options.benchmark"))
 
 
 def _find_merge(checked: UcxOptions, here: Probe) -> _Installation | None:
     for python, text in here.find_pythons(checked.python, "ucx", _PROBE):
-        said = json.loads(text)
-        libraries = tuple(map(Path, said["libraries"]))
+        data = json.loads(text)
+        libraries = tuple(map(Path, data["libraries"]))
         environment = {"LD_LIBRARY_PATH": str(libraries[0].parent)} if libraries else {}
         beside = [str(path.parent.parent / "bin" / "ucx_info") for path in libraries[:1]]
-        info = next((path for path in (*beside, "ucx_info") if _version(here, path, environment) == said["ucx"]), None)
+        info = next((path for path in (*beside, "ucx_info") if _version(here, path, environment) == data["ucx"]), None)
         if info is None:
             msg = (
-                f"{python} uses UCX {said['ucx']}, but no ucx_info of that version is beside it or on the search path: "
+                f"{python} uses UCX {data['ucx']}, but no ucx_info of that version is beside it or on the search path: "
                 'install the one of the same UCX, or use benchmark = "perftest"'
             )
             raise PlanError(Problem(msg, "options.python"))
-        packages = f"ucxx {said['ucxx']}, numpy {said['numpy']}, {said['frames']} {said['version']}"
-        return _Installation("merge", python, info, said["ucx"], libraries, environment, said["frames"], packages)
+        packages = f"ucxx {data['ucxx']}, numpy {data['numpy']}, {data['frames']} {data['version']}"
+        return _Installation("merge", python, info, data["ucx"], libraries, environment, data["frames"], packages)
     return None
 
 

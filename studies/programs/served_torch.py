@@ -113,6 +113,6 @@ def engine(content: bytes, threads: int, *, compiled: bool) -> Run:
         try:
             run(np.zeros([1, *(size.dim_value for size in sizes)], dtype=np.float32))
         except Exception as error:  # noqa: BLE001  any error of the compiler, reported in one line
-            said = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())
-            sys.exit(f"error: torch.compile needs a C++ compiler and Python's headers (g++, python3-dev): {said}")
+            message = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())
+            sys.exit(f"error: torch.compile needs a C++ compiler and Python's headers (g++, python3-dev): {message}")
     return run

@@ -75,7 +75,7 @@ def free_port() -> int:
         return port
 
 
-def said(file: IO[str]) -> str:
+def content_of(file: IO[str]) -> str:
     """Return the content of an open file so far."""
     file.seek(0)
     return file.read()
@@ -138,7 +138,7 @@ def measure(given: argparse.Namespace, size_bytes: int) -> float:
             finally:
                 server.kill()
             server.wait()
-            server_text = said(log)
+            server_text = content_of(log)
         if _TAKEN in server_text and attempt + 1 < _PORTS_TRIED:
             continue
         break

@@ -104,10 +104,10 @@ def intersections_over_union(probabilities: Any, labels: Any, threshold: float =
 
     Bases are predicted to be in a site from the threshold on.
     """
-    said, true = probabilities >= threshold, labels > 0
-    return _shared(~said, ~true), _shared(said, true)
+    predicted, true = probabilities >= threshold, labels > 0
+    return _shared(~predicted, ~true), _shared(predicted, true)
 
 
-def _shared(said: Any, true: Any) -> float:
-    union = int(np.count_nonzero(said | true))
-    return int(np.count_nonzero(said & true)) / union if union else float("nan")
+def _shared(predicted: Any, true: Any) -> float:
+    union = int(np.count_nonzero(predicted | true))
+    return int(np.count_nonzero(predicted & true)) / union if union else float("nan")
