@@ -54,11 +54,6 @@ def make(folder: Path) -> None:
         (folder / FOLDER / "bin" / name).chmod(0o755)
 
 
-def active_jobs(folder: Path) -> list[str]:
-    """Return the jobs that have not ended."""
-    return [job["name"] for job in RecordedJobs(folder / FOLDER).active()]
-
-
 def run_command(
     argv: Sequence[str],
     folder: Path | None = None,
