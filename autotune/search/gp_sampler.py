@@ -83,7 +83,7 @@ class ValidSetSampler(Proposer):
         self._plan: BatchProposals | None = None
         # The best trial at the times when the current plan, and the one in work, were ordered.
         self._plan_best_trial = self._ordered_best_trial = -1
-        self._apart: PlanMaker | None = None
+        self._plan_maker: PlanMaker | None = None
 
     @property
     def startup_trials(self) -> int | None:
@@ -114,8 +114,8 @@ class ValidSetSampler(Proposer):
         self._plan = None
 
     def set_plan_maker(self, maker: PlanMaker) -> None:
-        """Let another process make the plans, while this one continues."""
-        self._apart = maker
+        """Let `maker` make the plans, while this process continues."""
+        self._plan_maker = maker
 
     def rank(self, history: History, rng: np.random.Generator) -> Rows:
         """Return candidates that no trial has, the most promising first."""
@@ -138,7 +138,7 @@ class ValidSetSampler(Proposer):
         """Return the best candidates of the current plan if it is still valid, or else of a new one."""
         seen, ended = history.rows, len(history.rows) - running
         valued = sum(one.value is not None for one in history.observations)
-        maker = self._apart if valued >= LEAST_VALUES and self._prior_of(history) is NO_PRIOR else None
+        maker = self._plan_maker if valued >= LEAST_VALUES and self._prior_of(history) is NO_PRIOR else None
         if maker is None or maker.is_lost:
             plan = self._plan if self._plan is not None and self._plan.serves(seen, ended) else None
         else:

@@ -26,7 +26,7 @@ _NICENESS = 5
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class ModelProcess:
+class PlanProcess:
     """A process that makes plans for a space, one at a time; a context manager.
 
     The process starts with the first order and ends with the context. It also ends whenever this process ends, since it
@@ -123,6 +123,6 @@ def plan_in_process(sampler: Proposer) -> Iterator[None]:
     if not isinstance(sampler, ValidSetSampler):
         yield
         return
-    with ModelProcess(sampler.space) as process:
+    with PlanProcess(sampler.space) as process:
         sampler.set_plan_maker(process)
         yield

@@ -63,13 +63,13 @@ def _log_ratios(parameter: Parameter, valid: NDArray[np.int32], hinted: NDArray[
         summed: NDArray[np.float64] = likeness[indexes + 1].sum(0) + _DOUBT * usual
         return summed / (len(indexes) + _DOUBT)
 
-    def told(shares: NDArray[np.float64]) -> float:
+    def divergence(shares: NDArray[np.float64]) -> float:
         return float(shares @ np.log(shares / usual))
 
     found = share(hinted)
     rng = np.random.default_rng(0)
-    by_chance = np.mean([told(share(rng.choice(valid, len(hinted)))) for _ in range(_CHANCES)])
-    sure = max(0.0, 1.0 - _SURE * by_chance / max(told(found), 1e-12))
+    by_chance = np.mean([divergence(share(rng.choice(valid, len(hinted)))) for _ in range(_CHANCES)])
+    sure = max(0.0, 1.0 - _SURE * by_chance / max(divergence(found), 1e-12))
     logs: NDArray[np.float64] = sure * np.log(found / usual)
     return logs
 

@@ -92,8 +92,8 @@ class PriorWeights:
         weights = _regressed(fields[known], values[known])
         counted = known
         for _ in range(_ROUNDS):
-            said = fields @ weights
-            below = said + (values - said)[counted].mean() < values
+            predicted = fields @ weights
+            below = predicted + (values - predicted)[counted].mean() < values
             if (counted == (known | below)).all():
                 break
             counted = known | below

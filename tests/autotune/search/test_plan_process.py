@@ -9,7 +9,7 @@ from autotune.search import gp_sampler as sampler_module
 from autotune.search.base import History
 from autotune.search.batch_proposals import PlanOrder
 from autotune.search.gp_sampler import ValidSetSampler, best_trial
-from autotune.search.plan_process import ModelProcess, plan_in_process
+from autotune.search.plan_process import PlanProcess, plan_in_process
 from autotune.storage.observation import Observation
 from tests.autotune.search.test_batch_proposals import RUNNING, SQUARE, history, proposed, seconds
 
@@ -72,7 +72,7 @@ def sampler(slowly):
 def test_a_process_makes_the_plan_that_would_be_made_here():
     told = history(60, 50)
     here = ValidSetSampler(SQUARE).new_plan(told, np.random.default_rng(3), 0, ahead=True)
-    with ModelProcess(SQUARE) as process:
+    with PlanProcess(SQUARE) as process:
         assert process.finished() is None
         assert process.begin(order(told))
         assert not process.begin(order(told))
@@ -87,7 +87,7 @@ def test_where_the_process_is_killed_plans_are_made_here():
     made = ValidSetSampler(SQUARE)
     with plan_in_process(made):
         told = history(60, 50)
-        process = made._apart
+        process = made._plan_maker
         assert process.begin(order(told))
         process._process.kill()
         assert process.wait() is None
