@@ -226,7 +226,7 @@ def end_jobs_below(folder: Path) -> int:
     root = folder.resolve()
     marks = find_marked(JOB_VARIABLE, lambda mark: _JobId(0, mark).folder.is_relative_to(root))
     _end([_JobId(pid, mark) for pid, mark in marks.items() if _is_supervisor(pid)], signal.SIGQUIT, _PATIENCE_S)
-    kill_marked(JOB_VARIABLE, lambda mark: _JobId(0, mark).folder.is_relative_to(root))
+    kill_marked(lambda mark: _JobId(0, mark).folder.is_relative_to(root))
     return len(set(marks.values()))
 
 
@@ -320,7 +320,7 @@ def _read_end(job: _JobId) -> JobStatus:
     _forget(str(job))
     if status is not None:
         return status
-    kill_marked(JOB_VARIABLE, lambda mark: mark == job.mark)
+    kill_marked(lambda mark: mark == job.mark)
     return JobStatus(JobState.LOST, message=_why_lost(job.folder))
 
 
@@ -345,7 +345,7 @@ def _end(jobs: Sequence[_JobId], number: signal.Signals, patience_s: float) -> N
         time.sleep(_PAUSE_S)
     marks = {job.mark for job in jobs if job.is_alive() or read_status(job.folder) is None}
     if marks:
-        kill_marked(JOB_VARIABLE, lambda mark: mark in marks)
+        kill_marked(lambda mark: mark in marks)
 
 
 def _is_supervisor(pid: int) -> bool:

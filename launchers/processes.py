@@ -47,20 +47,17 @@ def find_marked(variable: str, wanted: Callable[[str], bool]) -> dict[int, str]:
     return {pid: mark for pid, mark in marks if mark is not None and wanted(mark)}
 
 
-def kill_marked(variable: str, wanted: Callable[[str], bool]) -> int:
-    """Kill this user's processes whose mark satisfies `wanted` until none is left; return how many there were.
+def kill_marked(wanted: Callable[[str], bool]) -> None:
+    """Kill this user's processes whose job mark satisfies `wanted` until none is left.
 
     This process is spared, whatever its mark.
     """
-    killed: set[int] = set()
     give_up_at = time.monotonic() + _PATIENCE_S
-    while pids := find_marked(variable, wanted):
+    while pids := find_marked(JOB_VARIABLE, wanted):
         signal_all(pids, signal.SIGKILL)
-        killed.update(pids)
         if time.monotonic() >= give_up_at:
             break
         time.sleep(0.005)
-    return len(killed)
 
 
 def signal_all(pids: "dict[int, str] | list[int]", number: signal.Signals) -> None:

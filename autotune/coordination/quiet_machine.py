@@ -113,19 +113,19 @@ class QuietMachine:
         Raises:
             CannotRunHereError: The session waited longer than its patience, or than `within_s`.
         """
-        said, waited_s = False, 0.0
+        has_waited, waited_s = False, 0.0
         while (use := self.look(self.cpus)) is not None and not use.is_quiet:
             if self._waited_s >= self.patience_s or waited_s >= within_s:
                 waited = f", after {self._waited_s:.0f} s of waiting" if self._waited_s else ""
                 msg = f"this machine was never quiet: {use.words()}{waited}"
                 raise CannotRunHereError(f"{msg}\n{NEVER_QUIET}, then use the same command again")
-            if not said:
+            if not has_waited:
                 display.waits(f"waiting: {use.words()}")
-            said = True
+            has_waited = True
             check()
             self.pause(_PAUSE_S)
             self._waited_s += _PAUSE_S
             waited_s += _PAUSE_S
-        if said:
+        if has_waited:
             display.line("others use little of the machine now: resuming")
         return waited_s

@@ -59,10 +59,10 @@ def _nvidia(ask: Ask) -> tuple[Card, ...] | None:
     return tuple(usable)
 
 
-def _cores_near(told: str) -> dict[str, tuple[int, ...]]:
+def _cores_near(printed: str) -> dict[str, tuple[int, ...]]:
     """Return the cores near each card, by its UUID."""
     found = {}
-    for line in told.splitlines():
+    for line in printed.splitlines():
         uuid, _, bus = (word.strip() for word in line.partition(","))
         found[uuid] = _cpus_near(bus)
     return found
@@ -77,8 +77,10 @@ def _cpus_near(bus: str) -> tuple[int, ...]:
 
 def _amd(ask: Ask) -> tuple[Card, ...] | None:
     try:
-        told = json.loads(ask(["rocm-smi", "--showuniqueid", "--showbus", "--json"]) or "{}")
-        listed = {int(key.removeprefix("card")): dict(value) for key, value in told.items() if key.startswith("card")}
+        printed = json.loads(ask(["rocm-smi", "--showuniqueid", "--showbus", "--json"]) or "{}")
+        listed = {
+            int(key.removeprefix("card")): dict(value) for key, value in printed.items() if key.startswith("card")
+        }
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     if not listed:

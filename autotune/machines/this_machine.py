@@ -132,8 +132,8 @@ def _cpu_quota() -> float | None:
 def _memory_bytes() -> int:
     limits = [_words(group / "memory.max") for group in _groups("")]
     limits += [_words(group / "memory.limit_in_bytes") for group in _groups("memory")]
-    told = [int(limit[0]) for limit in limits if limit and limit[0].isdigit()]
-    return min([int(psutil.virtual_memory().total), *told])
+    allowed = [int(limit[0]) for limit in limits if limit and limit[0].isdigit()]
+    return min([int(psutil.virtual_memory().total), *allowed])
 
 
 def _groups(controller: str) -> list[Path]:
@@ -151,8 +151,8 @@ def _words(path: Path) -> list[str]:
 
 
 def _cpu_model() -> str:
-    told = dict(line.partition(":")[::2] for line in reversed(read_if_there(Path("/proc/cpuinfo")).splitlines()))
-    found = {key.strip(): " ".join(value.split()) for key, value in told.items()}
+    lines = dict(line.partition(":")[::2] for line in reversed(read_if_there(Path("/proc/cpuinfo")).splitlines()))
+    found = {key.strip(): " ".join(value.split()) for key, value in lines.items()}
     # On ARM the kernel gives numbers instead of a name, on POWER it has a key of its own.
     if "CPU part" in found:
         numbers = (found.get(f"CPU {key}", "?") for key in ("implementer", "part", "variant"))

@@ -26,9 +26,9 @@ class MachineRatio:
         if self.ratio is None:
             return f"how {first} compares with {second} is not known: {self.why}"
         value, low, high = self.ratio.value, self.ratio.low, self.ratio.high
-        said = f"{first} is {times(value, self.metric)} {second}"
-        said += f" ({ends((value, low, high), self.metric)}, {self.ratio.confidence:.0%})"
-        return f"{said}; which of them is better is not known: the interval holds 1" if low <= 1.0 <= high else said
+        text = f"{first} is {times(value, self.metric)} {second}"
+        text += f" ({ends((value, low, high), self.metric)}, {self.ratio.confidence:.0%})"
+        return f"{text}; which of them is better is not known: the interval holds 1" if low <= 1.0 <= high else text
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""

@@ -140,7 +140,7 @@ class MeasuredHere:
             return ""
         metric, best, default = self.setting.metric, self.measured[self.best], self.default
         count = len(self.measured)
-        text = f"measured here: {count} configuration{'s' * (count != 1)}; the best {_said(best, metric.unit)}"
+        text = f"measured here: {count} configuration{'s' * (count != 1)}; the best {_value_text(best, metric.unit)}"
         own = "the default was not measured"
         if default is best:
             own = "that is the default"
@@ -150,7 +150,7 @@ class MeasuredHere:
                 how = "a verdict says that the best beats it"
             elif self.keeps_default:
                 how = "a verdict does not find the best sure to beat it"
-            own = f"the default {_said(default, metric.unit)}; {how}"
+            own = f"the default {_value_text(default, metric.unit)}; {how}"
         return f"{text} ({shown(best.configuration)}); {own}"
 
     def _judged(self, measured: Measured) -> Judged | None:
@@ -206,6 +206,6 @@ def _as_keys(rows: Indices) -> Indices:
     return np.ascontiguousarray(rows, dtype=np.int32)
 
 
-def _said(measured: Measured, unit: str) -> str:
+def _value_text(measured: Measured, unit: str) -> str:
     runs = "" if measured.runs == 1 else f" in {measured.runs} runs"
     return f"{measured.value:.4g}{f' {unit}' if unit else ''}{runs}"

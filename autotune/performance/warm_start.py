@@ -80,7 +80,7 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
     known: Sequence[Measured],
     display: "Display",
     shape: Shape | None = None,
-    told: "Fields | None" = None,
+    fields: "Fields | None" = None,
 ) -> WarmStart:
     """Predict the first trials of a new study; store the prediction with the study, and display it.
 
@@ -96,7 +96,7 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
     start = stored_warm_start(store)
     if start is None:
         has_begun = WarmStart(why="the study had trials before") if store.trials() else None
-        start = has_begun or _expected(told) or _predicted(space, setting, known, shape)
+        start = has_begun or _expected(fields) or _predicted(space, setting, known, shape)
         store.set_attribute(WARM_START, start.to_dict())
         for line in _lines(start, setting.metric):
             display.line(line)
@@ -116,15 +116,15 @@ def _rules(space: Space) -> tuple[str, ...]:
     return tuple(constraint.rule for constraint in space.constraints)
 
 
-def _expected(told: "Fields | None") -> WarmStart | None:
+def _expected(fields: "Fields | None") -> WarmStart | None:
     """Return the warm start by expected run times; None if these are unknown."""
-    if told is None or told.expected is None:
+    if fields is None or fields.expected is None:
         return None
     from autotune.search.guidance.prior_candidates import prior_candidates  # noqa: PLC0415  what only shows studies needs no Optuna
 
-    space = told.expected.space
-    best = prior_candidates(space, told)[:1]
-    gain = told.expected.gain(best)
+    space = fields.expected.space
+    best = prior_candidates(space, fields)[:1]
+    gain = fields.expected.gain(best)
     if gain.value <= 1.0:
         return WarmStart(why="nothing is expected to be better than the default")
     return WarmStart(tuple(space.decode(best)), (gain.value, gain.low, gain.high), followed=True)

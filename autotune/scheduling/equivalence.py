@@ -17,7 +17,7 @@ from spaces import Configuration
 # Trials that must report a parameter as unused: a single run may have ignored it for a reason of its own.
 _INERT_AFTER = 2
 # Messages about a lack of memory; more would repeat what the reader knows.
-_MOST_SAID = 5
+_MOST_REPORTED = 5
 
 
 class Equivalence:
@@ -32,7 +32,7 @@ class Equivalence:
         """Start without any trial."""
         self.alike = alike
         self._memory = MemoryBounds(memory) if memory is not None else None
-        self._told: set[frozenset[tuple[str, Any]]] = set()
+        self._reported: set[frozenset[tuple[str, Any]]] = set()
         self._lacking = 0
         self._trials: dict[int, TrialRecord] = {}
         self._numbers: list[int] = []
@@ -101,20 +101,20 @@ class Equivalence:
 
         def shows_nothing(configuration: Configuration) -> bool:
             # Hints are asked about before every proposal, so each configuration is reported once.
-            told, key = self._told, frozenset(configuration.items())
+            reported, key = self._reported, frozenset(configuration.items())
             lack = self._memory.lacks(configuration) if self._memory is not None else ""
             if lack:
-                if key not in told and self._lacking < _MOST_SAID:
+                if key not in reported and self._lacking < _MOST_REPORTED:
                     say(f"passed over, {lack}: {shown(configuration)}")
                     self._lacking += 1
-                told.add(key)
+                reported.add(key)
                 return True
             twin = self.twin(configuration)
             if twin is None:
                 return False
-            if key not in told:
+            if key not in reported:
                 say(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
-            told.add(key)
+            reported.add(key)
             return True
 
         return shows_nothing if self._inert or self.alike or self._memory else None

@@ -70,7 +70,7 @@ def carried_over(need: MemoryNeed, workload: str, known: Iterable[Measured]) -> 
     peaks = (
         (need.bytes_of(one.configuration), one.told.get(need.peak)) for one in known if one.setting.workload == workload
     )
-    excess = [peak - said for said, peak in peaks if said is not None and peak is not None]
+    excess = [peak - estimate for estimate, peak in peaks if estimate is not None and peak is not None]
     return replace(need, excess_bytes=max(0.0, min(excess, default=0.0)))
 
 

@@ -38,17 +38,19 @@ def mix_cap(
     if sum(bool(outcomes) for outcomes in ended) < ENOUGH:
         return None
     complete = [outcome for outcomes in ended for outcome in outcomes]
-    hoped = {one.name: _hoped(one.target, [run.metrics[one.target.name] for run in complete]) for one in inputs}
+    optimistic = {
+        one.name: _optimistic_value(one.target, [run.metrics[one.target.name] for run in complete]) for one in inputs
+    }
     capped = []
     for one in inputs:
-        others = fsum(other.share * log(hoped[other.name]) for other in inputs if other is not one)
+        others = fsum(other.share * log(optimistic[other.name]) for other in inputs if other is not one)
         limit_s = exp((log(bound) - others) / one.share) if one.target.is_seconds else 0.0
         lost_after_s = limit_s + 2.0 * _overhead_s(one, complete) if limit_s >= SHORTEST_S else None
-        capped.append(OptimisticInput(one.target.name, one.share, hoped[one.name], lost_after_s))
+        capped.append(OptimisticInput(one.target.name, one.share, optimistic[one.name], lost_after_s))
     return Cap(metric, bound, inputs=tuple(capped))
 
 
-def _hoped(target: Metric, values: Sequence[float]) -> float:
+def _optimistic_value(target: Metric, values: Sequence[float]) -> float:
     best = min(values, key=target.cost)
     return best * HOPE if target.direction == "maximize" else best / HOPE
 

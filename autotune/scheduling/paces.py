@@ -12,7 +12,7 @@ from autotune.execution.capping import USUAL
 from autotune.records.outcome import Outcome
 from autotune.records.study import TrialRecord
 from autotune.statistics.pace import Pace
-from autotune.statistics.pace_errors import Changes, Told, changes_of, factors, looks
+from autotune.statistics.pace_errors import Changes, TimedRun, changes_of, factors, looks
 from autotune.statistics.standings import Standings
 from objectives.base import Metric
 from spaces import Configuration, Space
@@ -92,14 +92,14 @@ def _changes(pace: Pace, trials: Sequence[TrialRecord]) -> Mapping[int, Changes]
     """Return the changes of forecasts during one run of each of the newest trials: a complete run if there is one."""
     found: dict[int, Changes] = {}
     for trial in trials[-_NEWEST:]:
-        runs = [_told(outcome) for outcome in trial.outcomes if outcome.failure is None and outcome.timeline]
+        runs = [_timed_run(outcome) for outcome in trial.outcomes if outcome.failure is None and outcome.timeline]
         if runs:
             found[trial.number] = changes_of(pace, next((run for run in runs if run.end_s is not None), runs[-1]))
     return found
 
 
-def _told(outcome: Outcome) -> Told:
-    return Told(outcome.timeline, outcome.usage.elapsed_s if outcome.complete else None)
+def _timed_run(outcome: Outcome) -> TimedRun:
+    return TimedRun(outcome.timeline, outcome.usage.elapsed_s if outcome.complete else None)
 
 
 def _values_of(space: Space, configurations: Mapping[int, Configuration]) -> dict[int, _Values]:

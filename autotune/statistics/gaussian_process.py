@@ -372,7 +372,7 @@ def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Arr
 
 
 def best_and_newest(values: Array, most: int) -> NDArray[np.intp]:
-    """Return the indexes of the known `values`, (n,), those that are not NaN; the best and the newest if over `most`."""
+    """Return the indexes of the `values`, (n,), that are not NaN; of more than `most` only the best and the newest."""
     known = np.flatnonzero(~np.isnan(values))
     if len(known) <= most:
         return known

@@ -73,7 +73,6 @@ class Spread:
     offsets: Mapping[int, float] = field(default_factory=dict)
     drifts: bool = False
     between_nodes: float = 0.0
-    node_offsets: Mapping[str, float] = field(default_factory=dict)
     nodes_differ: bool = False
 
 
@@ -229,15 +228,13 @@ def spread_of(repeated: Sequence[MeasuredRun]) -> Spread:
         if np.allclose(pulled, clipped, rtol=0.0, atol=1e-4 * solved.noise):
             break
         clipped = pulled
-    offsets = solved.offsets.tolist()
     return Spread(
         solved.noise,
         solved.degrees,
         solved.drift,
-        dict(zip(blocks, offsets, strict=False)),
+        dict(zip(blocks, solved.offsets.tolist(), strict=False)),
         solved.drifts,
         solved.between_nodes,
-        dict(zip(nodes, offsets[len(blocks) :], strict=False)),
         solved.nodes_differ,
     )
 

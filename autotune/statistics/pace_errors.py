@@ -28,7 +28,7 @@ _LEAST = 3
 
 
 @dataclass(frozen=True)
-class Told:
+class TimedRun:
     """The reports of a run, at least one, and its end in seconds if it was complete."""
 
     timeline: Timeline
@@ -45,7 +45,7 @@ def looks(pace: Pace) -> tuple[int, ...]:
     return tuple(round(first + share * (last - first)) for share in SHARES)
 
 
-def changes_of(pace: Pace, run: Told) -> Changes:
+def changes_of(pace: Pace, run: TimedRun) -> Changes:
     """Return the changes of a run's forecasts."""
     end_s, (first, last) = run.end_s, (pace.timeline[0][0], pace.timeline[-1][0])
     if end_s is None and run.timeline[-1][0] >= first + _NEARLY * (last - first):

@@ -178,8 +178,8 @@ class Verdict(Stored):
                 "says nothing of others; let it use AUTOTUNE_SEED"
             )
         failed = self.failed_text() if self.known and self.winner_failures and not self.unreliable else None
-        said = (failed, self._on_few_nodes(metric), self._moved(metric, tuned), self._imprecise(metric))
-        return "; ".join(filter(None, said)) or None
+        doubts = (failed, self._on_few_nodes(metric), self._moved(metric, tuned), self._imprecise(metric))
+        return "; ".join(filter(None, doubts)) or None
 
     def failed_text(self) -> str:
         """Return how often the winner failed, and its first failure."""

@@ -114,8 +114,8 @@ class TuningLoop:
         self._store_settled()
         self._resume_jobs()
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
-        for said in describe_reopened(self._trials.values(), self._store.runs(), self._in_flight.busy):
-            self._manager.display.line(said)
+        for line in describe_reopened(self._trials.values(), self._store.runs(), self._in_flight.busy):
+            self._manager.display.line(line)
         if self._budget.timeout_s is not None:
             self._ends_at = self._clock() + self._budget.timeout_s
         while True:
@@ -296,11 +296,11 @@ class TuningLoop:
         assert run.trial is not None
         if run.series.is_tuning:
             self._update_trial(self._trials[run.trial].with_run(run.lean))
-            said = self._messages.run_ended(self._trials[run.trial], run.outcome)
+            line = self._messages.run_ended(self._trials[run.trial], run.outcome)
         else:
-            said = self._messages.uncounted_run(run)
+            line = self._messages.uncounted_run(run)
         self._scheduler.finish(run, self._standings)
-        self._manager.display.line(said)
+        self._manager.display.line(line)
         self._settle()
         for news in self._leaders.news(leaders_before):
             self._manager.display.line(news)

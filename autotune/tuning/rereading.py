@@ -68,12 +68,12 @@ class Rereading:
         """Return a one-line summary."""
         why = f"the way of reading has changed ({', '.join(self.changed)}): " if self.changed else ""
         values = self.other - self.valid - self.invalid
-        said = [
+        changes = [
             *([f"{self.valid} of them valid now"] if self.valid else []),
             *([f"{self.invalid} valid no more"] if self.invalid else []),
             *([f"{values} with another value or message"] if values else []),
         ]
-        parts = [", ".join([f"{_runs(self.read)} read again", *(said or ["none has changed"])])]
+        parts = [", ".join([f"{_runs(self.read)} read again", *(changes or ["none has changed"])])]
         if self.kept:
             parts.append(f"{_runs(self.kept)} as before, since the output is gone or the run was stopped early")
         if self.aside:

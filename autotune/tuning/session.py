@@ -128,13 +128,13 @@ def _warm_start(opened: Opened, sampler: Proposer) -> None:
     known = [measurement for measurement in stored if measurement.setting.source != setting.source]
     space, shape = prepared.space, prepared.plan.shape
     try:
-        told = guide(space, setting, known, shape)
-        start = warm_start(store, space, setting, known, display, shape, told)
+        fields = guide(space, setting, known, shape)
+        start = warm_start(store, space, setting, known, display, shape, fields)
         cores = _held_cores(prepared) if start.followed else None
     except Exception as error:  # noqa: BLE001  a study works without its model, whatever fails there
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
-    sampler.set_prior_mean(told, leads=start.followed)
+    sampler.set_prior_mean(fields, leads=start.followed)
     if start.followed:
         sampler.set_held_cores(cores)
     else:

@@ -32,9 +32,9 @@ def write(path: Path, configurations: list[Configuration], times_us: dict[str, l
         packed.write(("\n".join(lines) + "\n").encode())
 
 
-def load_loop_nest(path: Path = TABLE) -> list[MeasuredTable]:
+def load_loop_nest() -> list[MeasuredTable]:
     """Return the table of each machine, in the order of `MACHINES`."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
+    with gzip.open(TABLE, "rt", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     keys = [frozenset((name, row[name] if name == "order" else int(row[name])) for name in _NAMES) for row in rows]
     return [

@@ -39,7 +39,6 @@ class RunMeters:
         self,
         spec: Mapping[str, Any],
         sys: str = SYS,
-        library: str = LIBRARY,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Find the meters of a job.
@@ -52,7 +51,7 @@ class RunMeters:
         made: list[Callable[[], Meter]] = []
         if spec["nodes"] == 1:
             made.append(lambda: _of_processors(sys))
-            made += [lambda: Cards(card_readers(environment, self._gpus, sys, library))] if self._gpus else []
+            made += [lambda: Cards(card_readers(environment, self._gpus, sys))] if self._gpus else []
         if self._has_command:
             made.append(lambda: CommandMeter(spec["meter"], environment))
         self._meters = [meter for make in made if (meter := _make_or_none(make)) is not None]

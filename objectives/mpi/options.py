@@ -14,7 +14,6 @@ Knobs = Literal["algorithms", "components", "transport", "placement", "progress"
 
 COLLECTIVES: tuple[Blocking, ...] = get_args(Blocking)
 NONBLOCKING: tuple[Nonblocking, ...] = get_args(Nonblocking)
-REDUCTIONS = frozenset({"allreduce", "reduce", "reduce_scatter"})
 
 NUMBER_BYTES = 4
 """The size of the numbers that are exchanged; a message holds a whole number of them."""

@@ -168,9 +168,9 @@ def _judgement(verdict: Verdict | None, standings: Standings) -> dict[int, Judge
     metric, trials = standings.metric, standings.trials
     if verdict.winner not in trials:
         return {}
-    said = verdict.interval(metric) if verdict.known else None
+    interval = verdict.interval(metric) if verdict.known else None
     winner = trials[verdict.winner].configuration
-    judged = Judged(winner, default.configuration, verdict.significant(metric), verdict.confidence, said)
+    judged = Judged(winner, default.configuration, verdict.significant(metric), verdict.confidence, interval)
     return dict.fromkeys((verdict.winner, *verdict.candidates), judged)
 
 
@@ -179,8 +179,10 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings, judged
     match trial.state:
         case State.COMPLETE:
             value, name = standings.value(trial), setting.metric.name
-            told = ((outcome.metrics.get(name), outcome.details.get(PARTS, {})) for outcome in trial.outcomes)
-            parts, others = nearest_parts(value, told), _told(trial, name)
+            runs_with_parts = (
+                (outcome.metrics.get(name), outcome.details.get(PARTS, {})) for outcome in trial.outcomes
+            )
+            parts, others = nearest_parts(value, runs_with_parts), _other_metrics(trial, name)
             return Measured(
                 setting,
                 trial.configuration,
@@ -204,7 +206,7 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings, judged
             return None
 
 
-def _told(trial: TrialRecord, target: str) -> dict[str, float]:
+def _other_metrics(trial: TrialRecord, target: str) -> dict[str, float]:
     """Return the medians of a complete trial's metrics other than the optimised one."""
     runs = [dict(metrics_of_run(outcome)) for outcome in trial.outcomes if outcome.complete]
     names = dict.fromkeys(name for run in runs for name in run if name != target)

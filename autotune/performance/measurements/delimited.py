@@ -49,9 +49,9 @@ def csv_table(text: str, path: str) -> DelimitedTable:
         header, lines = read_lines(text)
     except csv.Error as error:
         raise problems_error(path, [Problem(f"this is no CSV file: {error}")], ImportFileError) from None
-    said = find_line_error(lines)
+    line_error = find_line_error(lines)
     twice = sorted({name for name in header if header.count(name) > 1})
-    errors = ([said] if said else []) + [f"the header has {name!r} twice" for name in twice]
+    errors = ([line_error] if line_error else []) + [f"the header has {name!r} twice" for name in twice]
     if errors:
         raise problems_error(path, [Problem(error) for error in errors], ImportFileError)
     columns = [_whole(parse_column([line[name].strip() for line in lines])) for name in header]
@@ -127,8 +127,8 @@ class _Reading:
         measurements = []
         for key, samples in self._samples.items():
             setting, configuration = self._of[key]
-            said = aggregate(samples, setting.metric)
-            measurements.append(said.measured(setting, configuration))
+            aggregated = aggregate(samples, setting.metric)
+            measurements.append(aggregated.measured(setting, configuration))
         return measurements
 
     def _samples_of(self, row: Row) -> list[tuple[MetricSection, RepeatedMeasurement]]:

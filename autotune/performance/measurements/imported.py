@@ -51,9 +51,9 @@ class ImportedMeasurements:
 
     def text(self) -> str:
         """Return a description in a few lines."""
-        said = self.to_dict()
-        counts = [_several(said[f"{noun}s"], noun) for noun in ("value", "bound", "failure") if said[f"{noun}s"]]
-        lines = [f"{self.kind}: {_several(said['rows'], 'measurement')} ({', '.join(counts) or 'none'})"]
+        record = self.to_dict()
+        counts = [_several(record[f"{noun}s"], noun) for noun in ("value", "bound", "failure") if record[f"{noun}s"]]
+        lines = [f"{self.kind}: {_several(record['rows'], 'measurement')} ({', '.join(counts) or 'none'})"]
         of = Counter(measurement.setting.key for measurement in self.measured)
         lines += [f"  {_several(of[key], 'configuration')}: {_setting(key)}" for key in self.settings[:_SHOWN]]
         if len(self.settings) > _SHOWN:

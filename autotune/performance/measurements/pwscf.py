@@ -88,11 +88,11 @@ def read_outputs(
                 left_out.append(("a copy of another run", file.name))
                 continue
             seen.add(digest)
-            said = _run(OutputFile(file.name, text, file.stderr))
-            if isinstance(said, _Run):
-                runs.append(said)
+            result = _run(OutputFile(file.name, text, file.stderr))
+            if isinstance(result, _Run):
+                runs.append(result)
             else:
-                left_out.append((said, file.name))
+                left_out.append((result, file.name))
     return _Gathering(given, place, left_out).measurements(runs)
 
 
@@ -216,8 +216,8 @@ class _Gathering:
         for key, repeats in samples.items():
             workload, nodes, ran = about[key]
             setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
-            said = aggregate(repeats, setting.metric)
-            measured.append(said.measured(setting, ran))
+            aggregated = aggregate(repeats, setting.metric)
+            measured.append(aggregated.measured(setting, ran))
         notes = (f"{silent} runs do not say on how many nodes: {_STATE_NODES}",) if silent else ()
         return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out), notes)
 

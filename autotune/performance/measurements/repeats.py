@@ -68,8 +68,8 @@ def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> Repeate
 
 def nearest_parts(value: float, runs: Iterable[tuple[float | None, Mapping[str, float]]]) -> Mapping[str, float]:
     """Return the parts of the run whose value is nearest to `value`, among runs with parts."""
-    told = [(abs(own - value), parts) for own, parts in runs if own is not None and parts]
-    return min(told, key=itemgetter(0))[1] if told else {}
+    distances = [(abs(own - value), parts) for own, parts in runs if own is not None and parts]
+    return min(distances, key=itemgetter(0))[1] if distances else {}
 
 
 def weighted_median(weighted: Iterable[tuple[float, int]]) -> float:

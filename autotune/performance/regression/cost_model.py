@@ -117,8 +117,8 @@ class CostModel:
         """The standard deviation of a workload's level; if its work is unknown, that of all terms together."""
         return _WORKLOAD_LEVEL if self.sized else max(_WORKLOAD_LEVEL, self.level)
 
-    def draws(self, table: Table, count: int = DRAWS) -> FloatArray:
-        """Return logarithms of the cases, (`count`, m), one draw of all rates each; NaN for cases with an unknown term.
+    def draws(self, table: Table) -> FloatArray:
+        """Return logarithms of the cases, (`DRAWS`, m), one draw of all rates each; NaN for cases with an unknown term.
 
         Rates of new machines and builds are drawn from their prior, so a configuration that depends on an unknown
         property of a build (messages between its nodes) is uncertain, and slower in the mean of the draws. Rates that
@@ -126,9 +126,9 @@ class CostModel:
         """
         assert table.costs is not None
         rng = np.random.default_rng(0)
-        away = solve_triangular(self.factor.T, _pairs(rng, len(self.mode), count), lower=False)
+        away = solve_triangular(self.factor.T, _pairs(rng, len(self.mode), DRAWS), lower=False)
         at = len(self.names)
-        terms, levels = table.costs.logarithms + self.mode[:at], np.zeros((count, 1))
+        terms, levels = table.costs.logarithms + self.mode[:at], np.zeros((DRAWS, 1))
         everywhere = np.zeros(1, dtype=np.intp)
         known: list[tuple[FloatArray, Places]] = [(away[:at].T[:, None, :], everywhere)]
         new: list[tuple[FloatArray, FloatArray]] = []
@@ -138,15 +138,15 @@ class CostModel:
             terms = terms + self._rates(self.mode, at, size)[places]
             known.append((self._rates(away, at, size).transpose(2, 0, 1), places))
             is_new = (places < 0).astype(float)[:, None]
-            new.append((_pairs(rng, len(self.names), count).T * self.deviations * share, is_new))
+            new.append((_pairs(rng, len(self.names), DRAWS).T * self.deviations * share, is_new))
             own = (self.mode[:, None] + away)[ends - size : ends]
-            levels = levels + np.concatenate([own, _pairs(rng, 1, count) * self.level * share])[places].T
+            levels = levels + np.concatenate([own, _pairs(rng, 1, DRAWS) * self.level * share])[places].T
             at = ends
         own = (self.mode[:, None] + away)[at:]
         places = self.workloads.places(table.groups["workload"])
-        levels = levels + np.concatenate([own, _pairs(rng, 1, count) * self.workload_level])[places].T
-        sums = np.empty((count, len(table)))
-        for draw in range(count):  # one at a time: all draws together would need gigabytes for many cases
+        levels = levels + np.concatenate([own, _pairs(rng, 1, DRAWS) * self.workload_level])[places].T
+        sums = np.empty((DRAWS, len(table)))
+        for draw in range(DRAWS):  # one at a time: all draws together would need gigabytes for many cases
             drawn = sum((rates[draw] * is_new for rates, is_new in new if is_new.any()), np.zeros(1))
             moved = sum((rates[draw][places] for rates, places in known), np.zeros(1))
             logarithms, shares = _log_sum(terms + drawn)

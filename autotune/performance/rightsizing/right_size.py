@@ -195,7 +195,7 @@ class Knowledge:
         decision = decide(candidates, times, self.limits)
         (low, high), middle = times.interval(), times.middle
 
-        def told(place: int) -> Size:
+        def size_at(place: int) -> Size:
             return Size(
                 candidates.configurations[place],
                 int(candidates.nodes[place]),
@@ -209,7 +209,7 @@ class Knowledge:
 
         places = {*front(candidates, times).tolist(), decision.chosen}
         ordered = sorted(places, key=lambda place: (middle[place], candidates.cores[place]))
-        return RightSize(told(decision.chosen), tuple(told(place) for place in ordered), decision.keeps)
+        return RightSize(size_at(decision.chosen), tuple(size_at(place) for place in ordered), decision.keeps)
 
     def _working(self) -> tuple[Candidates, dict[int, Sequence[float]]]:
         """Return the candidates that have not failed, and the times of those that ran, by index among them."""

@@ -115,10 +115,10 @@ def test_what_came_of_it_is_said():
 @pytest.mark.slow
 def test_a_program_whose_costs_are_known_begins_with_them_where_nothing_was_measured():
     cluster = Cluster.of("iris", 4, "oxide", seed=0)
-    told = guide(cluster.space, cluster.setting, [])
+    fields = guide(cluster.space, cluster.setting, [])
     display = ListDisplay()
     store = StudyStore.in_memory(definition(cluster.space, metrics=(TIME,)))
-    found = warm_start(store, cluster.space, cluster.setting, [], display, told=told)
+    found = warm_start(store, cluster.space, cluster.setting, [], display, fields=fields)
     assert found.followed
     (best,) = found.proposals
     default, first = cluster.times_s(cluster.space.indices([cluster.space.default(), best]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.statistics.pace import Pace
-from autotune.statistics.pace_errors import SHARES, Told, changes_of, factors, looks
+from autotune.statistics.pace_errors import SHARES, TimedRun, changes_of, factors, looks
 
 
 def timeline(seconds, until=100):
@@ -15,7 +15,7 @@ PACE = Pace(timeline(float), elapsed_s=100.0, value=100.0)
 
 
 def told(seconds, until=100):
-    return Told(timeline(seconds, until), seconds(100) if until == 100 else None)
+    return TimedRun(timeline(seconds, until), seconds(100) if until == 100 else None)
 
 
 def test_a_run_is_looked_at_after_a_tenth_of_its_steps_and_whenever_they_have_doubled():
@@ -68,5 +68,5 @@ def test_at_most_so_many_runs_are_said_to_have_lost_that_have_not():
 
 def test_what_cannot_be_a_time_says_nothing_of_how_forecasts_change():
     late = Pace(tuple((step, 0.40 + 1e-6 * step + 0.1 * (step > 40)) for step in range(1, 61)), 0.38, 15.0)
-    assert changes_of(late, Told(late.timeline, 0.38))[0] == pytest.approx(0.0, abs=1e-3)
-    assert changes_of(late, Told(late.timeline, 0.0))[-1] is None
+    assert changes_of(late, TimedRun(late.timeline, 0.38))[0] == pytest.approx(0.0, abs=1e-3)
+    assert changes_of(late, TimedRun(late.timeline, 0.0))[-1] is None
