@@ -142,7 +142,7 @@ def check_has_script(script: str | None, target: Path | None, others: Mapping[st
     """
     for option, value in {"--output": target, **(others or {})}.items():
         if value is not None and script is None:
-            msg = "it is for a job script: add --script slurm (or pbs, lsf, ...)"
+            msg = "needs a job script: add --script slurm (or pbs, lsf, ...)"
             raise typer.BadParameter(msg, param_hint=option)
 
 

@@ -1,4 +1,4 @@
-"""Caps for runs of several inputs: when an input is so slow that the run has lost whatever the other inputs show.
+"""Caps for runs of several inputs: stop a run once one input is too slow for the others to make up for it.
 
 The cap bounds the weighted value of all inputs, so the cap of one input depends on the values of the others, which are
 not known yet. For those we assume the best value of any run so far, improved by `HOPE`. Few runs say little about what

@@ -251,7 +251,7 @@ def _as_ended_by_itself(output: Output) -> Output:
 def _find_incomparable(
     runs: Mapping[int, Run], read: Collection[int], other: Collection[int], changed: Collection[str]
 ) -> frozenset[int]:
-    """Return the runs to make again, because they are not comparable with runs that are read differently now."""
+    """Return the runs that must be made again: others that they are compared with are now read in another way."""
     # With several inputs, the name of the input follows that of the metric.
     is_another_metric = any(name.partition("[")[0] == "metrics" for name in changed)
     series = {runs[key].series for key in other if runs[key].series.is_comparison}

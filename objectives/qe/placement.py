@@ -49,10 +49,13 @@ def place_ranks(ranks: Column, pools: Column, threads: Column, nodes: Column, co
 
 
 def _widest_pool(keys: Column) -> Column:
-    """Return span, share and pairs, (u, 3), of the pool on most nodes.
+    """Return the placement of the pool that spreads over most nodes, for each of u cases.
 
     Args:
         keys: The ranks of a pool, the number of pools and the ranks of a node, (u, 3).
+
+    Returns:
+        The number of nodes, the share of ordered pairs of ranks on different nodes, and the number of such pairs, (u, 3).
     """
     size, pools, capacity = keys.T
     best = np.tile([1.0, 0.0, 0.0], (len(keys), 1))

@@ -29,7 +29,7 @@ class CaseColumns:
         return np.where(np.isnan(column), usual, column)
 
     def first(self, *names: str, usual: float) -> Column:
-        """Return for each case the number of the first of `names` that has one, else `usual`."""
+        """Return a number for each case: that of the first column of `names` with a value, or `usual` without any."""
         column = np.full(self.count, usual)
         for name in reversed(names):
             column = np.where(np.isnan(own := self.number(name)), column, own)

@@ -220,7 +220,7 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
     summary = summarise(store)
     if over is None:
         if not summary.has_decision_table:
-            msg = f"study {name!r} has no [decisions]: name a parameter to draw it over"
+            msg = f"study {name!r} has no decision table to draw; for a picture over a parameter, name it with --over"
             raise typer.BadParameter(msg, param_hint="--over")
         if of is not None:
             msg = "is for a picture over a parameter: give --over too, or leave it out for the decision table"

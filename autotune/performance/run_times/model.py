@@ -239,7 +239,7 @@ class _Fit:
         return cls(rows, cases, reader, setting, sample, names | set(words), kinds(whole, not unseen), unseen, instead)
 
     def model(self, others: Sequence[Measured]) -> RunTimes:
-        """Return the model, using the bounds among `others`, the rows without values."""
+        """Fit the model; of the rows without a value, `others`, it uses those that have a bound."""
         rng = np.random.default_rng(0)
         part = self._part(rng)
         able = eligible_kinds(part, self.kinds)

@@ -172,7 +172,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path, monk
         (["study", "./mine.toml", "--set", "repeats.statistic=min"], 2, "repeats.statistic"),
         (["best", "mine", "--storage", "none.db"], 5, "no storage at none.db"),
         (["study", "./mine.toml", "--dry-run", "--json"], 2, "give one of the two"),
-        (["best", "mine", "--site", "nosuch"], 2, "it is for a job script"),
+        (["best", "mine", "--site", "nosuch"], 2, "needs a job script"),
         (["storage", "delete", "mine"], 2, "repeat the command with --yes"),
         (["watch", "mine", "--junit", "none/watch.xml"], 2, "there is no folder none for watch.xml"),
         (["watch", "mine", "--record", "--notify", "true"], 2, "leave it out"),

@@ -304,7 +304,7 @@ def test_a_file_for_a_script_that_nobody_asked_for_is_refused(known):
     del known
     told = run("best", "solver", "-o", "job.sh")
     assert told.exit_code == ExitCode.USAGE
-    assert "--output: it is for a job script: add --script" in told.output
+    assert "--output: needs a job script: add --script" in told.output
 
 
 def test_each_metric_of_a_setting_has_points_of_its_own_in_the_picture():

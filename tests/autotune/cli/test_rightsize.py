@@ -122,7 +122,7 @@ def test_a_script_and_a_picture_of_the_chosen_size(solver):
         ((), "limit what a run may take: --deadline 2h"),
         (("--deadline", "soon"), "Invalid value for --deadline: 'soon' is not a duration"),
         (("--deadline", "1h", "--script", "slurm", "--json"), "--script: prints a job script and --json"),
-        (("--deadline", "1h", "-o", "job.sh"), "--output: it is for a job script: add --script"),
+        (("--deadline", "1h", "-o", "job.sh"), "--output: needs a job script: add --script"),
         (("--max-core-hours", "-1"), "-1 is not a number of core-hours above 0"),
         (("--max-energy", "2 miles"), "'2 miles' is not an energy above 0"),
     ],
