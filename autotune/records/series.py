@@ -87,7 +87,7 @@ class Series:
 
     @classmethod
     def simplify(cls, winner: int, digest: str) -> Self:
-        """Return the series that compares the winner with a simplified one; `digest` stands for the options left out."""
+        """Return the series that compares the winner with one without some options; `digest` stands for these."""
         return cls(SeriesKind.SIMPLIFY, (str(winner), digest))
 
     @classmethod

@@ -55,7 +55,7 @@ def _widest_pool(keys: Column) -> Column:
         keys: The ranks of a pool, the number of pools and the ranks of a node, (u, 3).
 
     Returns:
-        The number of nodes, the share of ordered pairs of ranks on different nodes, and the number of such pairs, (u, 3).
+        The number of nodes, the share of ordered pairs of ranks on different nodes, and their number, (u, 3).
     """
     size, pools, capacity = keys.T
     best = np.tile([1.0, 0.0, 0.0], (len(keys), 1))

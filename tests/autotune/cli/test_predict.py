@@ -210,7 +210,7 @@ def test_the_job_script_is_valid_and_says_that_it_is_predicted(known, form):
     ("words", "message"),
     [
         (("--facts", "size.toml", "--script", "slurm"), "a job needs the input itself, but --facts gives only"),
-        (("--output", "job.sh"), "it is for a job script: add --script"),
+        (("--output", "job.sh"), "needs a job script: add --script"),
     ],
 )
 def test_a_script_that_could_not_run_and_one_that_nobody_asked_for_are_refused(folder, words, message):
