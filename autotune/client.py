@@ -292,7 +292,7 @@ class Client:
         waited_s, growing_s = 0.0, 1.0
         while True:
             try:
-                status, pause_s, text = self._sent(method, self._root + path, content, headers)
+                status, pause_s, text = self._send(method, self._root + path, content, headers)
             except BaseException:
                 # A late answer must not be mistaken for the answer to the next request.
                 self._connection.close()
@@ -319,7 +319,7 @@ class Client:
         if self._connection.sock is not None:
             self._connection.sock.settimeout(seconds)
 
-    def _sent(
+    def _send(
         self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, float, bytes]:
         """Return the status of an answer, the pause that a busy service wants in seconds, and the text."""

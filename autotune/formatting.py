@@ -15,18 +15,18 @@ UNSET = "unset"
 """The value of a parameter that has none."""
 
 
-def shown(configuration: "Configuration") -> str:
+def configuration_text(configuration: "Configuration") -> str:
     """Return a configuration as text: only the parameters that are set."""
-    return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
+    return " ".join(f"{name}={value_text(value)}" for name, value in configuration.items()) or "(nothing set)"
 
 
 def with_derived(space: "Space", configuration: "Configuration") -> str:
     """Return a configuration as text, with the values that its space derives from it."""
     derived = space.derived_values(configuration)
-    return shown(configuration) + (f"  (derived: {shown(derived)})" if derived else "")
+    return configuration_text(configuration) + (f"  (derived: {configuration_text(derived)})" if derived else "")
 
 
-def written(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value as text; None as `UNSET`."""
     if value is None:
         return UNSET
@@ -37,12 +37,12 @@ def written(value: object) -> str:
     return str(value)
 
 
-def sized(value: "Value", name: str) -> str:
+def parameter_text(value: "Value", name: str) -> str:
     """Return the value of a parameter as text: a number of bytes in KiB, MiB or GiB if that is whole."""
     if isinstance(value, int | float) and name.endswith("bytes") and value > 0 and value % 1024 == 0:
         power = next((power for power in (3, 2, 1) if value % 1024**power == 0), 0)
         return f"{value / 1024**power:.0f} {'KMG'[power - 1]}iB"
-    return written(value)
+    return value_text(value)
 
 
 def quantity(value: float, metric: "Metric") -> str:
@@ -50,7 +50,7 @@ def quantity(value: float, metric: "Metric") -> str:
     return f"{value:.4g} {metric.unit}".rstrip()
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: `a, b and c`."""
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
 

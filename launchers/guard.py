@@ -41,14 +41,14 @@ def _living(seen: Mapping[int, int | None]) -> dict[int, int]:
 
 def _end(token: str, seen: dict[int, int]) -> None:
     give_up_at = time.monotonic() + _PATIENCE_S
-    while left := _left(token, seen):
+    while left := _remaining(token, seen):
         signal_all(left, signal.SIGKILL)
         if time.monotonic() >= give_up_at:
             return
         time.sleep(0.005)
 
 
-def _left(token: str, seen: dict[int, int]) -> list[int]:
+def _remaining(token: str, seen: dict[int, int]) -> list[int]:
     """Return the processes that are left, including those that they have started meanwhile."""
     known = [*_living(seen), *find_marked(SESSION_VARIABLE, lambda mark: mark == token)]
     below = [child for pid in known for child in descendants(pid)]

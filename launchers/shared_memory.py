@@ -41,7 +41,7 @@ class JobSharedMemory:
         new = {name: file for name, file in _files(self._before[0]).items() if self._files.get(name) != file}
         if not new:
             return
-        mapped = set().union(*map(_mapped_files, pids))
+        mapped = set().union(*map(_files_mapped_by, pids))
         self._files |= {name: file for name, file in new.items() if file in mapped}
 
     def remove(self) -> int:
@@ -103,7 +103,7 @@ def _segments() -> dict[Segment, int]:
     return segments
 
 
-def _mapped_files(pid: int) -> set[File]:
+def _files_mapped_by(pid: int) -> set[File]:
     """Return the files that a process maps."""
     files: set[File] = set()
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as maps:
@@ -120,7 +120,7 @@ def _files_in_use() -> set[File]:
     """Return the files that any process of this user maps or has open."""
     files: set[File] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        files |= _mapped_files(int(pid))
+        files |= _files_mapped_by(int(pid))
         with contextlib.suppress(OSError):
             for descriptor in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):

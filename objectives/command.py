@@ -93,7 +93,7 @@ class CommandObjective:
         ranks = None if options.ranks is None else evaluate_count(options.ranks, configuration)
         threads_per_core = evaluate_count(options.threads_per_core, configuration)
         cores = -(-threads * (ranks or 1) // threads_per_core)
-        nodes = self.nodes.needed(cores) if options.nodes is None else evaluate_count(options.nodes, configuration)
+        nodes = self.nodes.nodes_for(cores) if options.nodes is None else evaluate_count(options.nodes, configuration)
         gpus = 0 if options.gpus is None else evaluate_count(options.gpus, configuration, unset=0)
         for file in self.files:
             file.write(context.folder, configuration)
@@ -145,10 +145,10 @@ class CommandObjective:
             metrics=figures or {ELAPSED.name: max(0.0, output.status.usage.elapsed_s - prepared_s)},
             answer=self._answer(output),
             details={"prepared_s": prepared_s} if self.options.prepare else {},
-            unused=self._unused(f"{output.stdout}\n{output.stderr}"),
+            unused=self._parameters_without_effect(f"{output.stdout}\n{output.stderr}"),
         )
 
-    def _unused(self, text: str) -> tuple[str, ...]:
+    def _parameters_without_effect(self, text: str) -> tuple[str, ...]:
         names = {name for pattern in self.options.unused for name in find_distinct(pattern, text)}
         # A program reports a variable by its name; return the parameters in that variable's template.
         behind = {name: names_in(template) for name, template in self.options.environment.items()}

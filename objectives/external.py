@@ -94,9 +94,9 @@ class ExternalObjective:
         if found is None:
             msg = f"no line of JSON has {self.metrics[0].name}"
             raise InvalidResult(msg, code="no-metric")
-        return self.measured({name: value for name, value in found.items() if name in names})
+        return self.measurement_of({name: value for name, value in found.items() if name in names})
 
-    def measured(self, reported: Mapping[str, Any]) -> Measurement:
+    def measurement_of(self, reported: Mapping[str, Any]) -> Measurement:
         """Check reported values, by the names of their metrics.
 
         Raises:

@@ -58,9 +58,9 @@ class Figure:
         found = find_last(self.pattern, text)
         if found is None and self.file is None:
             found = find_last(self.pattern, output.stderr)
-        return self._matched(found)
+        return self._value_of_match(found)
 
-    def _matched(self, found: regex.Match[str] | None) -> float:
+    def _value_of_match(self, found: regex.Match[str] | None) -> float:
         value = to_number(found[1]) if found else None
         if value is None:
             if found is None:
@@ -77,7 +77,7 @@ class Figure:
         for step in self.path:
             inner = _step(found[0], step)
             if inner is None:
-                what = _known(found[0])
+                what = _as_text(found[0])
                 raise self._missing(f"no {step!r}{f' in {so_far!r}' if so_far else ''}, which {what}")
             found = inner
             so_far = f"{so_far}.{step}" if so_far else str(step)
@@ -148,7 +148,7 @@ def _step(found: object, step: str | int) -> tuple[Any] | None:
     return None
 
 
-def _known(found: object) -> str:
+def _as_text(found: object) -> str:
     if isinstance(found, dict):
         return f"has {', '.join(map(str, list(found)[:8])) or 'nothing'}"
     if isinstance(found, list):

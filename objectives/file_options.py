@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.software.digest import file_digest
 from objectives.base import PlanError
-from objectives.made_file import NotMadeError, made_path, make_once
+from objectives.made_file import NotMadeError, make_once, path_of_made_file
 from objectives.run_files import (
     BRACES,
     MOST_BYTES,
@@ -138,7 +138,9 @@ def _make_file(
     if any(shutil.which(command[0]) is None for command in commands):
         return [], []  # reported together with the other missing programs
     try:
-        path = (make_once if make else made_path)(file.name, commands, [Path(source) for source in file.made_from])
+        path = (make_once if make else path_of_made_file)(
+            file.name, commands, [Path(source) for source in file.made_from]
+        )
     except OSError as error:
         return [], [Problem(f"cannot make {file.name}: {error.filename or ''}: {error.strerror}", f"{place}.made_by")]
     except NotMadeError as error:

@@ -88,7 +88,7 @@ def _parameters(inputs: Sequence[Named]) -> tuple[Parameter, ...]:
     merged: list[Parameter] = []
     for same in by_name.values():
         try:
-            merged.append(_merged(same))
+            merged.append(_merge(same))
         except SpaceError as error:
             errors += map(str, error.problems)
     if errors:
@@ -96,7 +96,7 @@ def _parameters(inputs: Sequence[Named]) -> tuple[Parameter, ...]:
     return tuple(merged)
 
 
-def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
+def _merge(same: Sequence[tuple[str, Parameter]]) -> Parameter:
     """Return one parameter for those of the same name.
 
     Raises:
@@ -106,7 +106,7 @@ def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
     kinds = {type(parameter) for _, parameter in same}
     if len(kinds) > 1 or len({parameter.when for _, parameter in same}) > 1:
         what = "is not of the same kind" if len(kinds) > 1 else "does not exist under the same condition"
-        described = "; ".join(f"{name}: {_described(parameter)}" for name, parameter in same)
+        described = "; ".join(f"{name}: {_describe(parameter)}" for name, parameter in same)
         raise SpaceError(f"{first.name}: {what} for all inputs ({described})")
     optional = all(parameter.optional for _, parameter in same)
     defaults = list(dict.fromkeys(parameter.default for _, parameter in same))
@@ -128,7 +128,7 @@ def _first_of(defaults: Sequence[Value | None], values: Sequence[Value], *, opti
     return known[0] if known else values[0]
 
 
-def _described(parameter: Parameter) -> str:
+def _describe(parameter: Parameter) -> str:
     kind = type(parameter).__name__.lower()
     return kind if parameter.when is None else f"{kind} when {parameter.when}"
 

@@ -65,7 +65,7 @@ def library_identity(libraries: Mapping[str, Path | None]) -> dict[str, str]:
 
     Statically linked libraries are covered by the program's own digest.
     """
-    described = {kind: _described(libraries, pattern) for kind, pattern in _KINDS.items()}
+    described = {kind: _describe(libraries, pattern) for kind, pattern in _KINDS.items()}
     libc = " ".join(platform.libc_ver()).strip()
     return {kind: text for kind, text in described.items() if text} | {"libc": libc or "unknown"}
 
@@ -80,9 +80,9 @@ def linear_algebra_digest(libraries: Mapping[str, Path | None]) -> str:
 
     All of them, since `libblas.so.3` is often a thin layer over the library that does the work.
     """
-    return text_digest(_described(libraries, _LINEAR_ALGEBRA))
+    return text_digest(_describe(libraries, _LINEAR_ALGEBRA))
 
 
-def _described(libraries: Mapping[str, Path | None], pattern: re.Pattern[str]) -> str:
+def _describe(libraries: Mapping[str, Path | None], pattern: re.Pattern[str]) -> str:
     concerned = {name: path for name, path in sorted(libraries.items()) if pattern.match(name)}
     return ", ".join(f"{name} {file_digest(path) if path else 'not found'}" for name, path in concerned.items())

@@ -27,7 +27,7 @@ def make_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Pa
         OSError: A source cannot be read, or nothing can be written.
         NotMadeError: A command fails, or leaves no such file.
     """
-    folder = made_path(name, commands, sources).parent
+    folder = path_of_made_file(name, commands, sources).parent
     if not (folder / name).is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -43,7 +43,7 @@ def make_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Pa
     return folder / name
 
 
-def made_path(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
+def path_of_made_file(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
     """Return where the file lies once it is made.
 
     Raises:

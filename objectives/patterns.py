@@ -46,7 +46,7 @@ def find_first(pattern: str, text: str) -> regex.Match[str] | None:
         SlowPatternError: The search took too long.
     """
     try:
-        return _compiled(pattern, regex.MULTILINE).search(text, timeout=LIMIT_S)
+        return _compile(pattern, regex.MULTILINE).search(text, timeout=LIMIT_S)
     except TimeoutError as error:
         raise SlowPatternError(pattern) from error
 
@@ -59,7 +59,7 @@ def find_last(pattern: str, text: str) -> regex.Match[str] | None:
     """
     # Keep one match only: there may be millions.
     try:
-        kept = deque(_compiled(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S), maxlen=1)
+        kept = deque(_compile(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S), maxlen=1)
     except TimeoutError as error:
         raise SlowPatternError(pattern) from error
     return kept[0] if kept else None
@@ -72,7 +72,7 @@ def find_distinct(pattern: str, text: str) -> set[str]:
         SlowPatternError: The search took too long.
     """
     try:
-        return {match[1] or "" for match in _compiled(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S)}
+        return {match[1] or "" for match in _compile(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S)}
     except TimeoutError as error:
         raise SlowPatternError(pattern) from error
 
@@ -83,7 +83,7 @@ def find_in_lines(pattern: str, lines: Sequence[str]) -> list[regex.Match[str] |
     Raises:
         SlowPatternError: The search took too long.
     """
-    compiled = _compiled(pattern, 0)
+    compiled = _compile(pattern, 0)
     end_s = time.process_time() + LIMIT_S
     try:
         return [compiled.search(line, timeout=max(0.0, end_s - time.process_time())) for line in lines]
@@ -110,5 +110,5 @@ class UntilSlow(Generic[_Read]):
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str, flags: int) -> regex.Pattern[str]:
+def _compile(pattern: str, flags: int) -> regex.Pattern[str]:
     return regex.compile(_BRACE.sub(lambda brace: brace[1] or r"\{", pattern), flags | regex.VERSION0)

@@ -44,7 +44,7 @@ class Probe:
                 `python3`.
             script: The Python code to run.
         """
-        for number, name in enumerate((chosen,) if chosen else _known(own)):
+        for number, name in enumerate((chosen,) if chosen else _known_names(own)):
             path = shutil.which(name)
             output = self.run(f"python-{number}", (path, "-P", "-c", script)) if path else None
             lines = output.stdout.strip().splitlines() if output else []
@@ -52,7 +52,7 @@ class Probe:
                 yield str(Path(path).absolute()), lines[-1]
 
 
-def _known(own: str) -> tuple[str, ...]:
+def _known_names(own: str) -> tuple[str, ...]:
     installed = Path(sys.prefix) / "share" / "autotune" / own / "bin" / "python"
     return (*([str(installed)] if installed.exists() else []), sys.executable, "python3")
 

@@ -92,7 +92,7 @@ def find_kind(name: str) -> ObjectiveKind:
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     if name in others:
-        return _offered_kind(others[name])
+        return _kind_of_entry_point(others[name])
     known = names()
     close = difflib.get_close_matches(name, known, n=1)
     suggestion = f" (did you mean {close[0]!r}?)" if close else ""
@@ -110,17 +110,17 @@ def is_known(name: str) -> bool:
 
 def runs(name: str) -> Runs:
     """Return who makes the runs of an objective; autotune, if it is unknown."""
-    return _stored_kind(name).runs
+    return _kind_of_stored(name).runs
 
 
 def is_generic(name: str) -> bool:
     """Whether an objective stands for any program; False if it is unknown."""
-    return _stored_kind(name).is_generic
+    return _kind_of_stored(name).is_generic
 
 
 def paths(name: str) -> tuple[str, ...]:
     """Return the options of an objective that are paths relative to the study file."""
-    return _stored_kind(name).paths
+    return _kind_of_stored(name).paths
 
 
 def with_own_input(name: str, options: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def with_own_input(name: str, options: Mapping[str, Any], path: str) -> dict[str
     Raises:
         PlanError: The study has no input to replace, or the user's does not exist.
     """
-    function = _stored_kind(name).own_input
+    function = _kind_of_stored(name).own_input
     if function is None:
         return {**options, "input": path}
     replaced: dict[str, Any] = _function(name, function)(options, path)
@@ -144,7 +144,7 @@ def with_facts(name: str, options: Mapping[str, Any], path: str, *, has_input: b
     Raises:
         PlanError: The objective takes no facts.
     """
-    option = _stored_kind(name).facts
+    option = _kind_of_stored(name).facts
     if option is None:
         able = ", ".join(known for known, kind in OBJECTIVES.items() if kind.facts)
         msg = f"objective {name!r} takes no facts from a file; these do: {able}"
@@ -180,7 +180,7 @@ Quantities = Callable[[Mapping[str, npt.NDArray[Any]]], dict[str, npt.NDArray[np
 
 def quantities(name: str) -> Quantities | None:
     """Return what computes the quantities that a run time of this objective depends on; None if it has none."""
-    where = _stored_kind(name).quantities
+    where = _kind_of_stored(name).quantities
     return None if where is None else _function(name, where)
 
 
@@ -191,24 +191,24 @@ CostsOf = Callable[[Mapping[str, npt.NDArray[Any]]], Costs | None]
 
 def costs(name: str) -> CostsOf | None:
     """Return what computes the terms of a run time of this objective; None if it has none."""
-    where = _stored_kind(name).costs
+    where = _kind_of_stored(name).costs
     return None if where is None else _function(name, where)
 
 
 def layout(name: str, configuration: Configuration, facts: Mapping[str, Value]) -> tuple[str, ...]:
     """Return sentences on how a configuration divides a problem with known `facts`; none for most objectives."""
-    where = _stored_kind(name).layout
+    where = _kind_of_stored(name).layout
     sentences: tuple[str, ...] = () if where is None else _function(name, where)(configuration, facts)
     return sentences
 
 
 def rules(name: str) -> Rules | None:
     """Return what writes decision tables for the program of this objective; None if it has no such form."""
-    where = _stored_kind(name).rules
+    where = _kind_of_stored(name).rules
     return None if where is None else _function(name, where)
 
 
-def _stored_kind(name: str) -> ObjectiveKind:
+def _kind_of_stored(name: str) -> ObjectiveKind:
     """Return the registration of a stored study's objective; an empty one if its distribution was removed, so that the
     study can still be read.
     """
@@ -243,7 +243,7 @@ def _others() -> Mapping[str, "EntryPoint"]:
         raise PlanError(str(error)) from error
 
 
-def _offered_kind(point: "EntryPoint") -> ObjectiveKind:
+def _kind_of_entry_point(point: "EntryPoint") -> ObjectiveKind:
     try:
         found = load_entry_point(point)
     except EntryPointError as error:

@@ -55,7 +55,7 @@ class InputFile:
         """Return its text with the values of a configuration and of its expressions."""
         if not self.delimiters:
             return self.text
-        fill = fill_in if self.delimiters == BRACES else self._replaced
+        fill = fill_in if self.delimiters == BRACES else self._replace_values
         lines = (fill(line, values) for line in self._lines())
         return "".join(line for line in lines if line is not None)
 
@@ -84,7 +84,7 @@ class InputFile:
         before, after = (re.escape(text) for text in self.delimiters)
         return re.compile(rf"{before}(?:\s*([A-Za-z_]\w*)\s*|=([^\n]+?)){after}")
 
-    def _replaced(self, line: str, values: Mapping[str, Value]) -> str | None:
+    def _replace_values(self, line: str, values: Mapping[str, Value]) -> str | None:
         if any(key_of(_text(match)) not in values for match in self._mark.finditer(line)):
             return None
         return self._mark.sub(lambda match: value_text(values[key_of(_text(match))]), line)
@@ -166,7 +166,7 @@ def mentioned_files(text: str, folder: Path) -> dict[str, Path]:
     known: dict[str, Path] = {}
     texts = [text]
     while texts:
-        for name, path in _mentioned(texts.pop(), folder):
+        for name, path in _find_mentions(texts.pop(), folder):
             if name not in known:
                 known[name] = path
                 inner = short_text(path)
@@ -174,7 +174,7 @@ def mentioned_files(text: str, folder: Path) -> dict[str, Path]:
     return known
 
 
-def _mentioned(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
+def _find_mentions(text: str, folder: Path) -> Iterator[tuple[str, Path]]:
     for word in dict.fromkeys(_BETWEEN_WORDS.split(text)):
         if not word or name_error(word) is not None:
             continue

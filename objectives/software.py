@@ -95,7 +95,7 @@ def join_software(planned: Sequence[PlannedSoftware]) -> Plan:
         if differing.isdisjoint(names_of(rule.rule))
     }
     try:
-        space = join_spaces([(each.name, _guarded(each, software, common)) for each in planned], SOFTWARE)
+        space = join_spaces([(each.name, _limit_to_software(each, software, common)) for each in planned], SOFTWARE)
     except SpaceError as error:
         raise PlanError(error.problems) from error
     return replace(
@@ -117,7 +117,7 @@ def join_software(planned: Sequence[PlannedSoftware]) -> Plan:
     )
 
 
-def _guarded(each: PlannedSoftware, software: Choice, common: Container[Constraint]) -> Plan:
+def _limit_to_software(each: PlannedSoftware, software: Choice, common: Container[Constraint]) -> Plan:
     """Return a plan whose own rules apply only to configurations with its software."""
     return replace(
         each.plan,
@@ -133,15 +133,15 @@ def _identity(planned: Sequence[PlannedSoftware]) -> dict[str, str]:
     """Return what makes runs comparable: what all softwares share once, and the identity of each software."""
     by_name = {each.name: each.plan.identity for each in planned}
     identity = merge_by_name(by_name, lambda key, name: f"{key} ({name})", missing="none")
-    return identity | {f"{SOFTWARE} {each.name}": _described(each) for each in planned}
+    return identity | {f"{SOFTWARE} {each.name}": _describe(each) for each in planned}
 
 
-def _described(each: PlannedSoftware) -> str:
+def _describe(each: PlannedSoftware) -> str:
     return "; ".join(f"{kind} {text}" for kind, text in each.software.identity.items()) or "as it is here"
 
 
 def _notes(planned: Sequence[PlannedSoftware]) -> list[str]:
-    return [f"software {each.name!r}: {_described(each)}" for each in planned]
+    return [f"software {each.name!r}: {_describe(each)}" for each in planned]
 
 
 def _unknown(judge: Callable[[Iterable[str]], list[str]]) -> Callable[[Iterable[str]], list[str]]:

@@ -8,7 +8,7 @@ from spaces.explain import plain
 from spaces.expressions.node import Array
 from spaces.parameters.errors import SpaceError, did_you_mean
 from spaces.parameters.parameter import Choice, Configuration, Flag, Value, describe_domain, index_of, is_number
-from spaces.valid_set.domain import NO_VALUE, Domain, FloatArray, scaled
+from spaces.valid_set.domain import NO_VALUE, Domain, FloatArray, scale_value
 from spaces.valid_set.valid_set import Indices
 
 
@@ -17,7 +17,7 @@ def feature_names(domains: Sequence[Domain]) -> tuple[str, ...]:
     return tuple(name for domain in domains for name in domain.feature_names)
 
 
-def encoded(domains: Sequence[Domain], indices: Indices) -> FloatArray:
+def encode(domains: Sequence[Domain], indices: Indices) -> FloatArray:
     """Return the encoding (n, d) of rows of value indexes (n, p)."""
     if not domains:
         return np.zeros((len(indices), 0))
@@ -73,7 +73,7 @@ def fitting(domains: Sequence[Domain], configurations: Sequence[Configuration]) 
     return rows, fits
 
 
-def decoded(domains: Sequence[Domain], indices: Indices) -> list[Configuration]:
+def decode(domains: Sequence[Domain], indices: Indices) -> list[Configuration]:
     """Return the configurations of rows of value indexes (n, p)."""
     names = [domain.parameter.name for domain in domains]
     columns = [_values(domain, indices[:, domain.position]) for domain in domains]
@@ -120,7 +120,7 @@ def _target(domain: Domain, value: object) -> FloatArray:
         return _features(domain, index)
     target = np.zeros(domain.features.shape[1])
     if is_number(value) and not isinstance(domain.parameter, Choice | Flag):
-        target[0] = scaled(domain, float(value))  # type: ignore[arg-type]  # a number: checked above
+        target[0] = scale_value(domain, float(value))  # type: ignore[arg-type]  # a number: checked above
     return target
 
 

@@ -37,7 +37,7 @@ def violations(space: Compiled, configuration: Configuration, facts: Mapping[str
     for constraint in space.constraints:
         known = columns.keys() >= set(constraint.positions)
         if known and not bool(np.all(constraint.mask(columns))):
-            found.append(broken(constraint, space, configuration, facts))
+            found.append(violation_text(constraint, space, configuration, facts))
     return found
 
 
@@ -46,7 +46,9 @@ def plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def broken(rule: ConstraintRule, space: Compiled, configuration: Configuration, facts: Mapping[str, Value]) -> str:
+def violation_text(
+    rule: ConstraintRule, space: Compiled, configuration: Configuration, facts: Mapping[str, Value]
+) -> str:
     """Return the sentence for a constraint that `configuration` breaks."""
     names = [space.domains[position].parameter.name for position in rule.positions]
     values = [f"{name}={configuration[name]!r}" for name in names if name in configuration]
@@ -55,10 +57,10 @@ def broken(rule: ConstraintRule, space: Compiled, configuration: Configuration, 
     values += [f"{name}={value!r}" for name, value in values_in(space, derived, configuration).items()]
     values += [f"{name}={facts[name]!r}" for name in rule.facts if name in facts]
     at = f" with {', '.join(values)}" if values else ""
-    return f"{described(rule)}: not so{at}"
+    return f"{constraint_text(rule)}: not so{at}"
 
 
-def described(rule: ConstraintRule) -> str:
+def constraint_text(rule: ConstraintRule) -> str:
     """Return the name, the rule and the reason of a constraint."""
     constraint = rule.constraint
     reason = f" ({constraint.reason})" if constraint.reason else ""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaces import encoding, serialised
-from spaces.explain import described, violations
+from spaces.explain import constraint_text, violations
 from spaces.expressions.node import Array, Node
 from spaces.expressions.quantities import column_of
 from spaces.expressions.syntax import parse
@@ -20,7 +20,7 @@ from spaces.parameters.errors import SpaceError
 from spaces.parameters.parameter import Configuration, Parameter, Value, index_of
 from spaces.parameters.problem import Problem
 from spaces.traits import Traits
-from spaces.valid_set.compiled import Compiled, compiled
+from spaces.valid_set.compiled import Compiled, compile_space
 from spaces.valid_set.conflict import minimal_conflict
 from spaces.valid_set.neighbourhood import Neighbourhood
 from spaces.valid_set.particles import MORE, PARTICLES, RUNS, NoneFoundError, Particles
@@ -83,7 +83,9 @@ class Space:
         object.__setattr__(self, "constraints", tuple(constraints))
         object.__setattr__(self, "facts", MappingProxyType(dict(facts)))
         object.__setattr__(self, "derived", MappingProxyType(dict(derived)))
-        object.__setattr__(self, "_compiled", compiled(self.parameters, self.constraints, self.facts, self.derived))
+        object.__setattr__(
+            self, "_compiled", compile_space(self.parameters, self.constraints, self.facts, self.derived)
+        )
 
     def __hash__(self) -> int:
         return hash((self.parameters, self.constraints, frozenset(self.facts.items()), frozenset(self.derived.items())))
@@ -279,7 +281,7 @@ class Space:
 
     def decode(self, indices: Indices) -> list[Configuration]:
         """Return the configurations of value indexes (n, p)."""
-        return encoding.decoded(self._ready.domains, np.asarray(indices))
+        return encoding.decode(self._ready.domains, np.asarray(indices))
 
     def columns(self, indices: Indices) -> dict[str, Array]:
         """Return the values of value indexes (n, p) as a column for each parameter, (n,)."""
@@ -291,7 +293,7 @@ class Space:
 
     def encode_indices(self, indices: Indices) -> FloatArray:
         """Return the encoding (n, d) of value indexes (n, p)."""
-        return encoding.encoded(self._ready.domains, np.asarray(indices))
+        return encoding.encode(self._ready.domains, np.asarray(indices))
 
     def traits_of(self, indices: Indices) -> FloatArray:
         """Return the traits (n, d) of value indexes (n, p): columns from 0 to 1 for a model (`spaces.traits`).
@@ -370,8 +372,8 @@ class Space:
 
 def _clash(rules: Sequence[ConstraintRule]) -> list[str]:
     if len(rules) == 1:
-        return [f"no configuration is valid: this constraint never holds: {described(rules[0])}"]
+        return [f"no configuration is valid: this constraint never holds: {constraint_text(rules[0])}"]
     return [
         "no configuration is valid: these constraints cannot all hold:",
-        *(f"  {described(rule)}" for rule in rules),
+        *(f"  {constraint_text(rule)}" for rule in rules),
     ]

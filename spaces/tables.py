@@ -159,7 +159,7 @@ class _Reader:
     def default(self, kind: str) -> Value | None:
         default: Value | None = self.table.get("default")
         if isinstance(default, str) and default.startswith("="):
-            default = self.computed(default[1:], "default")
+            default = self.evaluate(default[1:], "default")
         if kind == "integer" and isinstance(default, float) and default.is_integer():
             return int(default)
         return default
@@ -170,9 +170,9 @@ class _Reader:
             extra = [key for key in ("low", "high", "step", "powers_of_two") if key in self.table]
             if extra:
                 self.fail(f"give either values or {', '.join(extra)}, not both", "values")
-            values = tuple(self.whole(value, f"values[{k}]") for k, value in enumerate(self.listed("values")))
+            values = tuple(self.whole(value, f"values[{k}]") for k, value in enumerate(self.read_list("values")))
             return lambda **common: Integer(name, values, **common)
-        low, high = self.whole(self.required("low"), "low"), self.whole(self.required("high"), "high")
+        low, high = self.whole(self.require("low"), "low"), self.whole(self.require("high"), "high")
         step = self.whole(self.table.get("step", 1), "step")
         if powers and "step" in self.table:
             self.fail("powers_of_two has no step", "step")
@@ -181,13 +181,13 @@ class _Reader:
         return lambda **common: Integer.range(name, low, high, step, **common)
 
     def as_float(self, name: str) -> Callable[..., Parameter]:
-        low, high = self.number(self.required("low"), "low"), self.number(self.required("high"), "high")
+        low, high = self.number(self.require("low"), "low"), self.number(self.require("high"), "high")
         points = self.whole(self.table.get("points", DEFAULT_POINTS), "points")
         log = self.boolean("log")
         return lambda **common: Float(name, low, high, log, points, **common)
 
     def as_choice(self, name: str) -> Callable[..., Parameter]:
-        values = tuple(self.listed("values"))
+        values = tuple(self.read_list("values"))
         return lambda **common: Choice(name, values, **common)
 
     def as_flag(self, name: str) -> Callable[..., Parameter]:
@@ -202,13 +202,13 @@ class _Reader:
                 close = did_you_mean(str(key), known) or f"; allowed: {', '.join(known)}"
                 self.fail(f"unknown field{close}", str(key))
 
-    def required(self, key: str) -> object:
+    def require(self, key: str) -> object:
         if key not in self.table:
             self.fail("required field missing", key)
         return self.table.get(key, _MISSING)
 
     def text(self, key: str, default: str | None = None) -> str:
-        value = self.required(key) if default is None else self.table.get(key, default)
+        value = self.require(key) if default is None else self.table.get(key, default)
         if value is _MISSING:
             return ""
         if not isinstance(value, str) or (default is None and not value.strip()):
@@ -222,8 +222,8 @@ class _Reader:
             self.fail(f"must be true or false, not {value!r}", key)
         return value is True
 
-    def listed(self, key: str) -> list[Any]:
-        value = self.required(key)
+    def read_list(self, key: str) -> list[Any]:
+        value = self.require(key)
         if isinstance(value, list | tuple):
             return list(value)
         if value is not _MISSING:
@@ -231,7 +231,7 @@ class _Reader:
         return []
 
     def whole(self, given: object, key: str) -> int:
-        value = self.computed(given, key) if isinstance(given, str) else given
+        value = self.evaluate(given, key) if isinstance(given, str) else given
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         if isinstance(value, float) and value.is_integer():
@@ -241,14 +241,14 @@ class _Reader:
         return 1
 
     def number(self, given: object, key: str) -> float:
-        value = self.computed(given, key) if isinstance(given, str) else given
+        value = self.evaluate(given, key) if isinstance(given, str) else given
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
         if value is not None and value is not _MISSING:
             self.fail(f"must be a number, not {value!r}", key)
         return 1.0
 
-    def computed(self, text: str, key: str) -> Value | None:
+    def evaluate(self, text: str, key: str) -> Value | None:
         """Return the value of an expression over facts, or None if it has no value."""
         try:
             return constant_value(text.removeprefix("="), self.facts)

@@ -15,7 +15,7 @@ import numpy as np
 
 from spaces.expressions.evaluate import values_of
 from spaces.expressions.node import Node
-from spaces.expressions.quantities import computed
+from spaces.expressions.quantities import computing_parts
 from spaces.parameters.parameter import Choice, Integer
 from spaces.valid_set.domain import MIDDLE, Domain, FloatArray
 from spaces.valid_set.rule import ConstraintRule, Rule
@@ -39,7 +39,7 @@ class _Column:
     logarithm: bool
 
     @classmethod
-    def fitted(cls, raw: _Raw, sample: Indices) -> Self | None:
+    def fit(cls, raw: _Raw, sample: Indices) -> Self | None:
         """Return the column scaled on a `sample` (n, p) of valid rows; None if it is constant."""
         values = raw(sample)
         values = values[np.isfinite(values)]
@@ -68,7 +68,7 @@ class Traits:
         self._columns: list[_Column] = []
         kept = np.empty((len(raws), len(sample)))
         for raw in raws:
-            column = _Column.fitted(raw, sample)
+            column = _Column.fit(raw, sample)
             if column is None:
                 continue
             values = column.of(sample)
@@ -91,18 +91,18 @@ def _raws(domain: Domain) -> Iterator[_Raw]:
     if isinstance(domain.parameter, Choice):
         # For two values that always exist, one column suffices.
         columns = len(values) if domain.may_be_missing or len(values) > 2 else 1
-        yield from (_picked(domain, np.append(np.arange(len(values)) == place, False)) for place in range(columns))
+        yield from (_pick(domain, np.append(np.arange(len(values)) == place, False)) for place in range(columns))
     else:
-        yield _picked(domain, np.append(np.array(values, dtype=float), np.nan))
+        yield _pick(domain, np.append(np.array(values, dtype=float), np.nan))
     if isinstance(domain.parameter, Integer) and len(values) > 2:
         twos = np.array([_twos(int(value)) for value in values], dtype=float)
         if not (np.diff(twos) > 0).all():
-            yield _picked(domain, np.append(twos, np.nan))
+            yield _pick(domain, np.append(twos, np.nan))
     if domain.may_be_missing:
-        yield _picked(domain, np.append(np.zeros(len(values)), 1.0))
+        yield _pick(domain, np.append(np.zeros(len(values)), 1.0))
 
 
-def _picked(domain: Domain, table: FloatArray) -> _Raw:
+def _pick(domain: Domain, table: FloatArray) -> _Raw:
     column = table.astype(float)
     return lambda rows: column[rows[:, domain.position]]
 
@@ -118,13 +118,13 @@ def _quantities(rules: Sequence[Rule]) -> Iterator[_Raw]:
     numbers: dict[tuple[object, ...], int] = {}
     for rule in rules:
         if isinstance(rule, ConstraintRule):
-            alike = _numbered(rule.node, numbers)
-            for node in computed(rule.node):
-                found.setdefault(alike[node], _evaluated(node))
+            alike = _number_parts(rule.node, numbers)
+            for node in computing_parts(rule.node):
+                found.setdefault(alike[node], _evaluate(node))
     yield from list(found.values())[:_MOST_QUANTITIES]
 
 
-def _numbered(root: Node, numbers: dict[tuple[object, ...], int]) -> dict[Node, int]:
+def _number_parts(root: Node, numbers: dict[tuple[object, ...], int]) -> dict[Node, int]:
     """Return a number for each part of an expression, equal for parts that compute the same."""
     alike: dict[Node, int] = {}
     for node in root.parts():
@@ -133,5 +133,5 @@ def _numbered(root: Node, numbers: dict[tuple[object, ...], int]) -> dict[Node, 
     return alike
 
 
-def _evaluated(node: Node) -> _Raw:
+def _evaluate(node: Node) -> _Raw:
     return lambda rows: values_of(node, {position: rows[:, position] for position in node.positions}, len(rows))

@@ -42,7 +42,7 @@ _OF_OTHERS = frozenset(
 
 def answer_of(value: Any) -> str:  # noqa: ANN401  whatever JSON holds
     """Return the text of an answer; an error instead if it would be too long."""
-    text = json.dumps(_bounded(json_value(value)), ensure_ascii=True)
+    text = json.dumps(_shorten(json_value(value)), ensure_ascii=True)
     if len(text) > MOST_BYTES:
         return json.dumps({"error": f"the answer has {len(text)} characters, more than {MOST_BYTES}: ask for less"})
     return text
@@ -57,16 +57,16 @@ def plain(text: str) -> str:
     return f"{seen[:half]}\n[... {len(seen) - 2 * half} characters left out ...]\n{seen[-half:]}"
 
 
-def _bounded(value: Any, name: str = "", depth: int = 0) -> Any:  # noqa: ANN401  whatever JSON holds
+def _shorten(value: Any, name: str = "", depth: int = 0) -> Any:  # noqa: ANN401  whatever JSON holds
     if depth > _MOST_DEPTH:
         return "..."
     if isinstance(value, str):
         text = plain(value)
         return {"text": text, "is": MARK} if text and name in _OF_OTHERS else text
     if isinstance(value, Mapping):
-        return {plain(str(key)): _bounded(item, str(key), depth + 1) for key, item in value.items()}
+        return {plain(str(key)): _shorten(item, str(key), depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        kept = [_bounded(item, name, depth + 1) for item in value[:_MOST_ITEMS]]
+        kept = [_shorten(item, name, depth + 1) for item in value[:_MOST_ITEMS]]
         left = len(value) - len(kept)
         return [*kept, f"... and {left} more"] if left else kept
     return value

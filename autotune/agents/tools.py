@@ -81,14 +81,14 @@ def _explain(context: ToolContext, of: given.TrialArguments) -> Json:
     hint = next((each for each in context.client.hints(of.study) if each["trial"] == number), None)
     return {
         "trial": trial["trial"],
-        "proposed": _proposed(number, hint),
+        "proposed": _hint_line(number, hint),
         "hint": hint,
         "runs": trial["made"][-10:],
         "worth_of_the_winner's_options": _or_none(lambda: context.client.ablation(of.study)),
     }
 
 
-def _proposed(number: int, hint: Json) -> str:
+def _hint_line(number: int, hint: Json) -> str:
     if number == 0:
         return "it is the default configuration, which is measured first"
     return "by the search of the study" if hint is None else f"as a hint of {hint['by']}"

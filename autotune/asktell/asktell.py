@@ -198,7 +198,7 @@ class AskTell:
     def _post(self, request: Request) -> None:
         with self._lock:
             if self._over:
-                raise _closed()
+                raise _closed_error()
             self._queue.post(request)
 
     def _work(self) -> None:
@@ -212,7 +212,7 @@ class AskTell:
             self._queue.serve_ended(ending, finished=finished)
         with self._lock:
             self._over = True
-        self._queue.drain(_closed())
+        self._queue.drain(_closed_error())
 
     def _session(self) -> Exception:
         """Run the session to its end; return the error that ended it."""
@@ -256,7 +256,7 @@ class _StatusView:
         """Do nothing."""
 
 
-def _closed() -> ClosedError:
+def _closed_error() -> ClosedError:
     return ClosedError("the study was closed: report runs in flight when it is open again")
 
 

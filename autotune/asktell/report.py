@@ -56,7 +56,7 @@ class RunReport:
             InvalidRequestError: The report has not exactly one result, or one that is not valid.
         """
         self._check()
-        usage = Usage(elapsed_s=self._elapsed_s(objective, held_s))
+        usage = Usage(elapsed_s=self._duration_s(objective, held_s))
         words = self.message.strip()[:_MESSAGE_CHARACTERS]
         try:
             if self.failure is not None:
@@ -70,7 +70,7 @@ class RunReport:
                 said = words or f"was stopped, {objective.metrics[0].name} not {better} {self.bound:g}"
                 return Outcome(bound=float(self.bound), code="capped", message=said, usage=usage)
             values: Mapping[str, Any] = self.metrics or {objective.metrics[0].name: self.value}
-            return Outcome(metrics=objective.measured(values).metrics, message=words, usage=usage)
+            return Outcome(metrics=objective.measurement_of(values).metrics, message=words, usage=usage)
         except InvalidResult as error:
             raise InvalidRequestError(str(error)) from None
 
@@ -95,7 +95,7 @@ class RunReport:
             msg = f"cores is {self.cores!r}: a run holds a whole number of cores, from 1 up"
             raise InvalidRequestError(msg)
 
-    def _elapsed_s(self, objective: ExternalObjective, held_s: float) -> float:
+    def _duration_s(self, objective: ExternalObjective, held_s: float) -> float:
         """Return the run's duration: as reported, else the target metric if that is in seconds, else `held_s`."""
         if self.elapsed_s is not None:
             return float(self.elapsed_s)

@@ -321,13 +321,13 @@ class WorkQueue(Executor):
         for asker in [asker for asker in self._askers if request.repeats(asker.who, asker.key)]:
             self._askers.remove(asker)
             asker.resolve(None)
-        leased = self._leased_before(request) if request.key else None
+        leased = self._earlier_lease(request) if request.key else None
         if leased is None:
             self._askers.append(request)
         else:
             request.resolve(leased)
 
-    def _leased_before(self, request: AskRequest) -> LeasedRun | None:
+    def _earlier_lease(self, request: AskRequest) -> LeasedRun | None:
         out = [(known.record, known.ticket) for known in self._out.values()]
         left = [(record, self.clock.read(Ticket.of(record))) for record in self._left.values()]
         now = self.clock()

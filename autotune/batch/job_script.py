@@ -10,7 +10,7 @@ from typing import Any
 
 from autotune.batch.script_forms import SHELL
 from autotune.execution.task import job_from_description
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from launchers import Usage
 from launchers.batch_systems.registry import find_batch_system
 from launchers.batch_systems.system import WinnerRequest
@@ -135,7 +135,11 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     lines = [
         "#!/bin/bash",
         *head,
-        *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
+        *(
+            f"# {line}"
+            for remark in (*script.remarks, configuration_text(script.configuration))
+            for line in remark.splitlines()
+        ),
         *setup_lines(script.site, job.get("setup", ())),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
@@ -177,12 +181,12 @@ def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]
     return [
         *(_copy_lines(name, original, folder) for name, original in job.get("copies", ())),
         *(line for name, value in sorted(environment.items()) for line in _export_lines(name, value, folder)),
-        *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
-        " ".join(_quoted(word, folder) for word in command),
+        *(" ".join(_quote(word, folder) for word in step) for step in job["prepare"]),
+        " ".join(_quote(word, folder) for word in command),
     ]
 
 
-def _quoted(word: str, folder: str) -> str:
+def _quote(word: str, folder: str) -> str:
     """Quote a word for the shell; the `folder` of the measured run becomes the folder of the new one."""
     if folder not in word:
         return shlex.quote(word)
@@ -212,7 +216,7 @@ def _file_lines(name: str, text: str) -> str:
 def _copy_lines(name: str, original: str, start: str) -> str:
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
-    return f"{made}cp {_quoted(original, start)} {shlex.quote(name)}"
+    return f"{made}cp {_quote(original, start)} {shlex.quote(name)}"
 
 
 def _export_lines(name: str, value: str, folder: str) -> list[str]:
@@ -225,10 +229,10 @@ def _export_lines(name: str, value: str, folder: str) -> list[str]:
         return [f': "${{{name}:?set it before: it was measured with a secret, which is not stored}}"', f"export {name}"]
     own = [part for part in value.split(":") if _is_own(part)]
     if not own:
-        return [f"export {name}={_quoted(value, folder)}"]
+        return [f"export {name}={_quote(value, folder)}"]
     said = ", ".join(Path(part).name for part in own)
     others = [part for part in value.split(":") if not _is_own(part)]
-    rest = "".join(f":{_quoted(part, folder)}" for part in others)
+    rest = "".join(f":{_quote(part, folder)}" for part in others)
     return [
         f"# {name}: measured with {said} of autotune's own installation; set MEASURED_{name} to the folder of yours",
         f'export {name}="${{MEASURED_{name}:?the folder of {said}}}"{rest}',

@@ -94,7 +94,7 @@ def _figures(summary: Summary) -> list[str]:
         return [sentence for sentence in said if sentence is not None]
     sentence = summary.verdict_sentence()
     if sentence is None:
-        return [summary.unconfirmed()]
+        return [summary.text_without_verdict()]
     simplified = summary.simplified_sentence()
     if simplified is None:
         return [sentence]

@@ -59,9 +59,9 @@ class SessionOptions:
             AutotuneError: The storage has no such study, or it cannot run here.
         """
         from autotune.studyfile import parse
-        from autotune.tuning.session import stored_study
+        from autotune.tuning.session import study_file_of
 
-        table, changes = stored_study(storage_url(self.storage), name).model_dump(mode="json"), verdict or {}
+        table, changes = study_file_of(storage_url(self.storage), name).model_dump(mode="json"), verdict or {}
         section = table["verdict"] | changes
         if "max_pairs" not in changes:
             # --pairs above the study's max_pairs raises it.

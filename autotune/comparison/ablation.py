@@ -156,7 +156,7 @@ class _Comparison:
         dispensable = [
             row
             for row in result.rows
-            if all(effect.is_dispensable for effect in row) and not self._broken_without(row[0].without)
+            if all(effect.is_dispensable for effect in row) and not self._limits_broken_without(row[0].without)
         ]
         # Drop the least important option first, so that a constraint between two options keeps the more important one.
         dispensable.sort(key=lambda row: max((effect.within or effect.alone or (1.0,))[0] for effect in row))
@@ -175,7 +175,7 @@ class _Comparison:
         series = Series.simplify(self.winner.number, text_digest(",".join(dropped)))
         subject = f"trial {self.winner.number} without {', '.join(dropped)}"
         table = self._rounds(series, tuple(sides), subject).run_until(result.rounds)
-        side, broken = self._side(table, configuration), self._broken_without(dropped)
+        side, broken = self._side(table, configuration), self._limits_broken_without(dropped)
         readings = [
             replace(
                 one,
@@ -191,7 +191,7 @@ class _Comparison:
         first, *others = (replace(one, worse=worse) for one in readings)
         return replace(first, further=tuple(others))
 
-    def _broken_without(self, options: Sequence[str]) -> tuple[str, ...]:
+    def _limits_broken_without(self, options: Sequence[str]) -> tuple[str, ...]:
         """Return the limits that the winner breaks without these options."""
         return broken_by_variant(self.store, self.standings.limits, self._without(options))
 
@@ -217,7 +217,7 @@ class _Comparison:
             for title, side in sides.items()
             if side is None or (side > 0 and table.failures(side))
         ]
-        if broken := self._broken_without(move.within) if move.within else ():
+        if broken := self._limits_broken_without(move.within) if move.within else ():
             missing.append(f"without it the winner breaks {', '.join(broken)}")
         if not _comparable(table):
             missing.append(f"{metric.name} is not above 0 in every run, so there is no ratio")

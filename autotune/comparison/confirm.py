@@ -214,7 +214,7 @@ def run_pairs(
         pairs = settings.max_pairs - wanted
         default, winner = rounds.standings.baseline, rounds.standings.trials.get(verdict.winner)
         more = pairs_left(default, winner, 0, pairs) if default is not None and winner is not None else rounds.then
-        table = replace(rounds, then=more).run_until(wanted + len(verdict.failures) + table.unpaired(0, 1))
+        table = replace(rounds, then=more).run_until(wanted + len(verdict.failures) + table.count_unpaired(0, 1))
         verdict = _with_pairs(verdict, table, inputs)
 
 
@@ -248,7 +248,7 @@ def _choose_winner(
         store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True
     )
     table = rounds_in_mode(rounds, study.verdict.mode).run_until(study.verdict.rounds)
-    samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.measured()]
+    samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.side_values()]
     effects = fit(samples, "mean")
     keeping = _filter_by_limits(store, manager, study, selection.candidates)
     if not keeping:

@@ -11,7 +11,7 @@ from autotune.comparison.findings import standings_of
 from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.run_manager import RunManager
 from autotune.decisions.table import DecisionTable, cell_series, decision_table, gain_of
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.statistics.verdict import FAILED_OFTEN
@@ -67,7 +67,7 @@ def plan_comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[C
     by_context: dict[str, list[tuple[Decision, float]]] = {}
     for decision, weight in zip(table.believed, weights, strict=True):
         if not decision.is_default and weight:
-            by_context.setdefault(shown(decision.contexts), []).append((decision, weight))
+            by_context.setdefault(configuration_text(decision.contexts), []).append((decision, weight))
     ordered = sorted(by_context.items(), key=lambda each: -gain_of(*zip(*each[1], strict=True)))
     found, left = [], most_runs
     for about, weighted in ordered:
@@ -90,7 +90,7 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
     weights = [1.0] * len(table.believed) if table.shares is None else table.shares.by_cell
     contexts = len(
         {
-            shown(one.contexts)
+            configuration_text(one.contexts)
             for one, weight in zip(table.believed, weights, strict=True)
             if weight and not one.is_default
         }
@@ -126,7 +126,9 @@ def is_confirmed(store: ReadableStudy, study: StudyFile, section: DecisionsSecti
 
 def _compare_context(about: str, decisions: Sequence[Decision]) -> ContextComparison:
     first = decisions[0]
-    settings: dict[str, Configuration] = {shown(decision.chosen): decision.chosen for decision in decisions}
+    settings: dict[str, Configuration] = {
+        configuration_text(decision.chosen): decision.chosen for decision in decisions
+    }
     others = (Side(name, {**first.contexts, **setting}) for name, setting in settings.items())
     default = Side("default", {**first.contexts, **first.default})
     return ContextComparison(cell_series(first.contexts), about, (default, *others))

@@ -38,11 +38,11 @@ class DuetTable(RoundTable):
 
     def overlap(self) -> float | None:
         """Return the share of the longer run's time in which both ran, in the median duet; None without duets."""
-        duets = [self._outcomes(number, 0, 1) for number in self._paired_rounds(0, 1)]
-        shares = [shared_s(*both) / max(map(_elapsed_s, both)) for both in duets]
+        duets = [self._outcomes(number, 0, 1) for number in self._rounds_with_both(0, 1)]
+        shares = [shared_s(*both) / max(map(_duration_s, both)) for both in duets]
         return median(shares) if shares else None
 
-    def measured(self) -> list[tuple[int, int, float]]:
+    def side_values(self) -> list[tuple[int, int, float]]:
         """Return (side, round, value) of all sides but the first, as ratios to the first side times its median.
 
         The ratio removes the disturbances that both runs of a duet shared, so no effect of the round is left: the
@@ -52,8 +52,8 @@ class DuetTable(RoundTable):
         usual = median(beside for _, beside, _ in pairs) if pairs else 1.0
         return [(side, 0, value * usual / beside) for side, beside, value in pairs]
 
-    def _paired_rounds(self, first: int, second: int) -> list[int]:
-        numbers = super()._paired_rounds(first, second)
+    def _rounds_with_both(self, first: int, second: int) -> list[int]:
+        numbers = super()._rounds_with_both(first, second)
         return [number for number in numbers if _overlaps(*self._outcomes(number, first, second))]
 
     def _outcomes(self, number: int, first: int, second: int) -> tuple[Outcome, Outcome]:
@@ -62,19 +62,19 @@ class DuetTable(RoundTable):
 
 def shared_s(first: Outcome, second: Outcome) -> float:
     """Return the seconds that two runs ran at the same time; if their starts are unknown, the shorter run's time."""
-    shorter_s = min(_elapsed_s(first), _elapsed_s(second))
+    shorter_s = min(_duration_s(first), _duration_s(second))
     begins = [float(at) for one in (first, second) if (at := one.conditions.get("began_at")) is not None]
     if len(begins) < 2:
         return shorter_s
-    until = min(at + _elapsed_s(one) for at, one in zip(begins, (first, second), strict=True))
+    until = min(at + _duration_s(one) for at, one in zip(begins, (first, second), strict=True))
     return min(max(0.0, until - max(begins)), shorter_s)
 
 
 def _overlaps(first: Outcome, second: Outcome) -> bool:
-    return shared_s(first, second) >= _LEAST_SHARED * min(_elapsed_s(first), _elapsed_s(second))
+    return shared_s(first, second) >= _LEAST_SHARED * min(_duration_s(first), _duration_s(second))
 
 
-def _elapsed_s(outcome: Outcome) -> float:
+def _duration_s(outcome: Outcome) -> float:
     return outcome.usage.elapsed_s
 
 
@@ -186,7 +186,7 @@ class Duets(ComparisonRounds):
             TooShortError: Too many of them do not.
         """
         others = range(1, len(self.sides))
-        apart = sum(table.unpaired(0, other) for other in others)
+        apart = sum(table.count_unpaired(0, other) for other in others)
         if apart > _MANY_APART + sum(len(table.pairs(0, other)) for other in others):
             msg = (
                 f"{self.phase} cannot continue: in {apart} pairs of runs that were started together, one run ended "

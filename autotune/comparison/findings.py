@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from autotune.formatting import written
+from autotune.formatting import value_text
 from autotune.records.series import SeriesKind
 from autotune.records.stored import Stored
 from autotune.statistics.kept_limits import KeptLimits
@@ -75,7 +75,7 @@ class OptionEffect:
     def values(self) -> str:
         """The options with their values in the winner, shortened for narrow places."""
         shown = [
-            f"{name}={written(self.value[name])}" if name in self.value else f"{name} unset"
+            f"{name}={value_text(self.value[name])}" if name in self.value else f"{name} unset"
             for name in self.parameters[:_FEW]
         ]
         more = len(self.parameters) - _FEW
@@ -246,7 +246,7 @@ def broken_by_variant(store: ReadableStudy, limits: KeptLimits, configuration: C
         return ()
     wanted = dict(configuration)
     runs = (run for run in store.runs() if run.series.kind in _OF_VARIANTS and dict(run.configuration) == wanted)
-    return tuple(map(str, limits.broken_in(runs)))
+    return tuple(map(str, limits.breaches_in(runs)))
 
 
 def stored_input_comparisons(store: ReadableStudy) -> tuple[InputComparison, ...]:
@@ -256,7 +256,7 @@ def stored_input_comparisons(store: ReadableStudy) -> tuple[InputComparison, ...
         return ()
     study = store.definition.study
     found = (InputComparison.from_dict(one) for one in stored.values())
-    return tuple(replace(one, verdict=one.verdict.asked_now(study)) for one in found)
+    return tuple(replace(one, verdict=one.verdict.with_settings_of(study)) for one in found)
 
 
 def changes(configuration: Configuration, default: Configuration) -> list[str]:

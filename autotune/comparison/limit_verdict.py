@@ -33,14 +33,14 @@ class LimitVerdict:
         """Return the verdict as one sentence, including the limits."""
         if not self.limits or not verdict.known:
             return verdict.sentence(metric)
-        said = f"; {self.kept_text('the winner')}"
+        said = f"; {self.limits_text('the winner')}"
         if not self.default_breaks:
             return verdict.sentence(metric) + said
         apart = f"; the default {breaks(self.default_breaks)}, so the two are not comparable"
-        fails = f"; it fails too often to be used: {verdict.failed_text()}" if verdict.unreliable else ""
+        fails = f"; it fails too often to be used: {verdict.failure_text()}" if verdict.unreliable else ""
         return f"{verdict.comparison(metric)}{apart}{said}{fails}"
 
-    def kept_text(self, trial: str) -> str:
+    def limits_text(self, trial: str) -> str:
         """Return in words in how many pairs a trial kept the limits."""
         return f"{trial} kept {', '.join(map(str, self.limits))} in {self.kept} of {self.pairs} pairs"
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limits_in_pairs
 from autotune.comparison.pairs import Pairs, pairs_wanted
-from autotune.formatting import listed, quantity
+from autotune.formatting import join_words, quantity
 from autotune.records.limit import breaks
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics import signed_rank
-from autotune.statistics.ratio_words import Interval, moved
+from autotune.statistics.ratio_words import Interval, change_text
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import FAILED_OFTEN, ratio_interval
 from autotune.studyfile import VerdictSection
@@ -53,7 +53,7 @@ class MetricPairs:
         """Return the comparison in words, such as `memory_bytes 1.204 times higher (1.188 to 1.220)`."""
         middle, low, high = self.interval(confidence)
         if self.has_ratio:
-            return moved((middle, low, high), self.metric)
+            return change_text((middle, low, high), self.metric)
         if low == high == 0.0:
             return f"{self.metric.name} the same in every pair"
         way = "lower" if (self.metric.direction == "minimize") == (middle >= 0.0) else "higher"
@@ -62,7 +62,7 @@ class MetricPairs:
         first, last = (quantity(end, self.metric) for end in ends)
         return f"{self.metric.name} {way} by {quantity(size, self.metric)} ({first} to {last}{doubt})"
 
-    def wanted(self, settings: VerdictSection) -> int:
+    def pairs_needed(self, settings: VerdictSection) -> int:
         """Return the number of pairs that the precision asked for needs; differences have no relative precision."""
         return pairs_wanted(self.pairs, settings, self.metric) if self.has_ratio else settings.pairs
 
@@ -99,7 +99,7 @@ class PointVerdict:
         """Return how many more pairs the precision asked for needs, for the metric that needs most."""
         if self.unreliable:
             return 0
-        return max(0, max(compared.wanted(settings) for compared in self.metrics) - self.pairs)
+        return max(0, max(compared.pairs_needed(settings) for compared in self.metrics) - self.pairs)
 
     def sentence(self) -> str:
         """Return the verdict in one sentence."""
@@ -113,7 +113,7 @@ class PointVerdict:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form: a ratio above 1 or a difference above 0 means that the point is better."""
         described = {"trial": self.trial, "confidence": self.confidence, "pairs": self.pairs}
-        metrics = {compared.metric.name: _described(compared, self.confidence) for compared in self.metrics}
+        metrics = {compared.metric.name: _as_json(compared, self.confidence) for compared in self.metrics}
         limits = {"limits": self.on_limits.to_dict()} if self.on_limits.limits else {}
         return {**described, "sentence": self.sentence(), "metrics": metrics if self.known else {}, **limits}
 
@@ -121,9 +121,11 @@ class PointVerdict:
         ways = {compared.metric.name: compared.direction(self.confidence) for compared in self.metrics}
         better, worse = ([name for name, way in ways.items() if way == wanted] for wanted in (1, -1))
         if better:
-            return f"is better than the default in {listed(better)}" + (f", worse in {listed(worse)}" * bool(worse))
+            return f"is better than the default in {join_words(better)}" + (
+                f", worse in {join_words(worse)}" * bool(worse)
+            )
         if worse:
-            return f"is worse than the default in {listed(worse)} and better in nothing, so keep that"
+            return f"is worse than the default in {join_words(worse)} and better in nothing, so keep that"
         return "does not differ from the default beyond the noise, so keep that"
 
     def _limits(self) -> str:
@@ -131,7 +133,7 @@ class PointVerdict:
             return ""
         broken = self.on_limits.default_breaks
         apart = f"; the default {breaks(broken)}, so the two are not comparable" if broken else ""
-        return f"{apart}; {self.on_limits.kept_text(f'trial {self.trial}')}"
+        return f"{apart}; {self.on_limits.limits_text(f'trial {self.trial}')}"
 
 
 def point_verdict(
@@ -184,7 +186,7 @@ def confirmed_points(
     return tuple(verdict for verdict in verdicts if verdict is not None)
 
 
-def _described(compared: MetricPairs, confidence: float) -> dict[str, Any]:
+def _as_json(compared: MetricPairs, confidence: float) -> dict[str, Any]:
     middle, low, high = compared.interval(confidence)
     kind = "ratio" if compared.has_ratio else "difference"
     way = compared.direction(confidence)

@@ -80,7 +80,7 @@ class RoundTable:
             if other == side and run.outcome.complete and self.metric in run.outcome.metrics
         }
 
-    def measured(self) -> list[tuple[int, int, float]]:
+    def side_values(self) -> list[tuple[int, int, float]]:
         """Return (side, round, value) for every run that counts in the comparison of the sides."""
         return [(side, number, value) for side in range(len(self.sides)) for number, value in self.values(side).items()]
 
@@ -102,17 +102,17 @@ class RoundTable:
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
         """Return the values of two sides in the rounds where both have one."""
         first_values, second_values = self.values(first), self.values(second)
-        return [(first_values[number], second_values[number]) for number in self._paired_rounds(first, second)]
+        return [(first_values[number], second_values[number]) for number in self._rounds_with_both(first, second)]
 
     def nodes(self, first: int, second: int) -> list[str]:
         """Return the node of each pair of `pairs`."""
-        return [self.runs[number, first].host for number in self._paired_rounds(first, second)]
+        return [self.runs[number, first].host for number in self._rounds_with_both(first, second)]
 
-    def unpaired(self, first: int, second: int) -> int:
+    def count_unpaired(self, first: int, second: int) -> int:
         """Return how many rounds have values of both sides that do not count as a pair."""
-        return len(self.values(first).keys() & self.values(second).keys()) - len(self._paired_rounds(first, second))
+        return len(self.values(first).keys() & self.values(second).keys()) - len(self._rounds_with_both(first, second))
 
-    def _paired_rounds(self, first: int, second: int) -> list[int]:
+    def _rounds_with_both(self, first: int, second: int) -> list[int]:
         both = self.values(second)
         rounds = [number for number in self.values(first) if number in both]
         return [n for n in rounds if not self.over_nodes or self.runs[n, first].host == self.runs[n, second].host]
@@ -420,7 +420,7 @@ class ComparisonRounds:
             subject = self.live(table) or self.subject
         waiting = [side for _, side in todo] + [side for _, side, *_ in runs]
         left = rounds_left(((side, run) for (_, side), run in table.runs.items()), waiting)
-        left = None if left is None else left.shared(self._runs_at_once) + self.then
+        left = None if left is None else left.divide(self._runs_at_once) + self.then
         return Status(
             self.standings,
             budget=count,

@@ -14,7 +14,7 @@ from autotune.comparison.findings import standings_of
 from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.performance.installation import with_installation_apart
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.recognition import unify_names
@@ -68,7 +68,7 @@ class SizingRequest:
         candidates, times = sizes.candidates(known, ran)
 
         def cores_of(configuration: Configuration) -> int:
-            return room.taken(sizes.resources(configuration))[1]
+            return room.nodes_and_cores(sizes.resources(configuration))[1]
 
         return Sizing(store, candidates, self.limits, cores_of, times)
 
@@ -116,7 +116,7 @@ class Sizing:
                 manager,
                 standings,
                 SIZE,
-                tuple(Side(shown(one), one) for one in sides),
+                tuple(Side(configuration_text(one), one) for one in sides),
                 study.sampler.seed,
                 SIZE.kind.label,
                 f"run {number + 1} of at most {most}",

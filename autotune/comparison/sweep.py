@@ -16,7 +16,7 @@ from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
 from autotune.comparison.scaling import ScalingPoint, ScalingVariants
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import StudyFileError
-from autotune.formatting import UNSET, shown, written
+from autotune.formatting import UNSET, configuration_text, value_text
 from autotune.records.series import Series
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, ends, times
@@ -235,7 +235,9 @@ def sweep(  # noqa: PLR0913  by keyword
     levels = (confidence, _bonferroni_level(compared, confidence))
 
     def result(table: RoundTable) -> Sweep:
-        broken = [tuple(map(str, standings.limits.broken_in(table.runs_of(side)))) for side in range(len(table.sides))]
+        broken = [
+            tuple(map(str, standings.limits.breaches_in(table.runs_of(side)))) for side in range(len(table.sides))
+        ]
         points = tuple(
             _point(table, point, configuration, standings.metric, levels, broken)
             for point, configuration in variants.points
@@ -336,7 +338,7 @@ class Variants:
         sides = (Side(label, self.base), *others)
         known = [dict(side.configuration) for side in sides]
         larger = () if self.scaled is None else self.scaled.weak.values()
-        return (*sides, *(Side(shown(one), one) for one in larger if dict(one) not in known))
+        return (*sides, *(Side(configuration_text(one), one) for one in larger if dict(one) not in known))
 
     def rivals(self, table: RoundTable, broken: Sequence[Sequence[str]]) -> dict[str, list[tuple[str, int]]]:
         """Return the labels and sides that share a value of the first of two parameters, by that value.
@@ -354,7 +356,7 @@ class Variants:
 
 def label_of(values: Mapping[str, Value | None]) -> str:
     """Return parameters with their values, as in `np=4 blas=unset`."""
-    return " ".join(f"{name}={written(value)}" for name, value in values.items())
+    return " ".join(f"{name}={value_text(value)}" for name, value in values.items())
 
 
 def _point(  # noqa: PLR0913, PLR0917  what a point is read from
@@ -436,11 +438,11 @@ def _value(space: Space, name: str, text: str) -> Value | None:
     may_be_unset = parameter.optional or parameter.when is not None
     if text == UNSET and may_be_unset:
         return None
-    known: dict[str, Value] = {written(value): value for value in parameter.values}
+    known: dict[str, Value] = {value_text(value): value for value in parameter.values}
     # Accept all digits, too, as tables for other programs write them.
     known |= {str(value): value for value in parameter.values}
     if text not in known:
-        every = [*map(written, parameter.values), *([UNSET] if may_be_unset else [])]
+        every = [*map(value_text, parameter.values), *([UNSET] if may_be_unset else [])]
         some = ", ".join(every[:_MOST_VALUES]) + (f", ... {every[-1]}" if len(every) > _MOST_VALUES else "")
         msg = f"{name}: {text!r} is not one of its values{did_you_mean(text, every)}: {some}"
         raise StudyFileError(msg)
@@ -466,7 +468,8 @@ def conclusion(sweep: Sweep) -> str:
     if best is None or best.speed_up is None:
         if sweep.base_broken:
             return f"no value keeps the limits ({of})"
-        return f"no value{keeps} is better than the {sweep.base_name} beyond the noise ({shown(sweep.base)}; {of})"
+        base = configuration_text(sweep.base)
+        return f"no value{keeps} is better than the {sweep.base_name} beyond the noise ({base}; {of})"
     ratio = f"{times(best.speed_up[0], metric, '.3f')} the {sweep.base_name}"
     breaks = f", which breaks {'; '.join(sweep.base_broken)}" if sweep.base_broken else ""
     said = f"best{keeps}: {best.label}, {ratio} ({ends(best.speed_up, metric)}; {of}){breaks}"

@@ -20,7 +20,7 @@ class TimeLeft:
         """Return the time of both together, one after the other."""
         return TimeLeft(self.least_s + other.least_s, self.most_s + other.most_s)
 
-    def shared(self, width: int) -> "TimeLeft":
+    def divide(self, width: int) -> "TimeLeft":
         """Return the time with `width` runs side by side."""
         return TimeLeft(self.least_s / width, self.most_s / width)
 

@@ -84,7 +84,7 @@ def cancel_leased(leases: LeaseBook, launcher_of: Callable[[str], BatchQueue]) -
         statuses = launcher.cancel_all(ending[name], _AWAY_S)
         for job in jobs:
             status = statuses.get(job.job_id)
-            if status is None or _ended_by_itself(status):
+            if status is None or _was_not_cancelled(status):
                 ended.append(job.job_id)
             elif status.state in _OVER:
                 cancelled.append(job.job_id)
@@ -104,5 +104,5 @@ def _end_running(launcher: BatchQueue, jobs: Sequence[_InQueue]) -> list[str]:
     return wanted
 
 
-def _ended_by_itself(status: JobStatus) -> bool:
+def _was_not_cancelled(status: JobStatus) -> bool:
     return status.state is JobState.ENDED and status.reason is not EndReason.CANCELLED

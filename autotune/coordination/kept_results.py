@@ -43,8 +43,8 @@ def store_kept_results(folder: Path, store: StudyStore, say: Callable[[str], Non
     Raises:
         StorageError: The storage still does not take them; they stay in their folders.
     """
-    listed = _listed(folder)
-    kept = {name: run for name in listed if (run := _kept(folder / name / RESULT_FILE, store.mark)) is not None}
+    listed = _list_names(folder)
+    kept = {name: run for name in listed if (run := _read_result(folder / name / RESULT_FILE, store.mark)) is not None}
     if kept:
         _store(kept, store, say)
     for name in kept:
@@ -73,7 +73,7 @@ def _shorten(folder: Path) -> None:
     path = folder / LIST_FILE
     if not path.exists():
         return
-    left = [name for name in _listed(folder) if (folder / name / RESULT_FILE).exists()]
+    left = [name for name in _list_names(folder) if (folder / name / RESULT_FILE).exists()]
     with suppress(OSError):
         if left:
             replace_file(path, "".join(f"{name}\n" for name in left))
@@ -81,14 +81,14 @@ def _shorten(folder: Path) -> None:
             path.unlink()
 
 
-def _listed(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     with suppress(OSError):
         names = (folder / LIST_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
         return [name for name in dict.fromkeys(names) if name and Path(name).name == name]
     return []
 
 
-def _kept(path: Path, mark: str) -> Run | None:
+def _read_result(path: Path, mark: str) -> Run | None:
     """Return the result in a file; None if it is missing, or belongs to another study of the same name."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = json.loads(path.read_bytes())

@@ -59,7 +59,7 @@ class Neighbours:
         if occupancy is None:
             return outcome
         beside = chain(self._ended, _in_flight(self._folders))
-        shared = ((name, threads) for name, its in beside if (threads := its.shared(occupancy)))
+        shared = ((name, threads) for name, its in beside if (threads := its.threads_in_common(occupancy)))
         name, threads = next(shared, ("", frozenset()))
         self._ended.append((run.name, occupancy))
         if not threads or not is_measured(run, outcome):

@@ -15,7 +15,7 @@ from autotune.execution.card_pool import CardPool, MachinePool
 from autotune.execution.core_pool import CoreClaim, CorePool, Pool, claim_purpose
 from autotune.execution.executor import Executor
 from autotune.locks import IfHeld, LockFile, WaitBy, claim_when_free
-from autotune.storage.address import shown
+from autotune.storage.address import hide_password
 from autotune.storage.leases import LeaseBook
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
@@ -55,7 +55,7 @@ class RunPlace:
         self.display = display
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Hold what the session needs from its start.
 
         Raises:
@@ -101,7 +101,7 @@ class Here(RunPlace):
     _claimed: CoreClaim | None = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Release the cores at the end."""
         try:
             yield
@@ -138,13 +138,13 @@ class OnCluster(RunPlace):
     """The nodes of a Ray cluster, which the session joins."""
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Join the cluster; its nodes become the machine of the session."""
-        from autotune.execution.ray_executor import joined_cluster  # noqa: PLC0415  jobs need no Ray
+        from autotune.execution.ray_executor import join_cluster  # noqa: PLC0415  jobs need no Ray
 
         settings = self.settings
         assert settings.ray_address is not None
-        with joined_cluster(settings.ray_address, settings.runs, self.display.line, settings.ray_nodes) as cluster:
+        with join_cluster(settings.ray_address, settings.runs, self.display.line, settings.ray_nodes) as cluster:
             self._cluster = cluster
             self.settings = replace(settings, machine=cluster.machine)
             yield
@@ -173,7 +173,7 @@ class InQueue(RunPlace):
         self.scheduler = queue.site.scheduler
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Lock the folder of the runs, which a study of the same name in another storage may also use.
 
         On one machine the claim of the cores keeps two studies apart; jobs of a batch system share no cores.
@@ -201,7 +201,7 @@ class InQueue(RunPlace):
         with closing(file):
             with settings.pause.waiting():
                 claim_when_free(claim, self.wait_by)
-            file.sign(f"{claim_purpose(settings.name)}, storage {shown(settings.url)}")
+            file.sign(f"{claim_purpose(settings.name)}, storage {hide_password(settings.url)}")
             yield
 
     def leases(self, store: StudyStore) -> LeaseBook:
@@ -283,7 +283,7 @@ def hold_study(
         lock = StudyLock.acquire(settings.url, settings.name, settings.if_held, display.waits)
     try:
         place = place_of(settings, display, makes_runs=makes_runs)
-        with place.held():
+        with place.hold():
             yield lock, place
     finally:
         lock.release()

@@ -87,7 +87,7 @@ class RunManager:
         seed: int = 0,
     ) -> PlannedRun:
         """Plan a run in an empty folder of its own, or resume it if an earlier session left its job."""
-        inherited = self.registry.inherited(name)
+        inherited = self.registry.take_inherited(name)
         if inherited is not None:
             lease, job_id = inherited
             if dict(lease.purpose.configuration) == dict(purpose.configuration):
@@ -208,7 +208,7 @@ class RunManager:
         self.nodes.learn(run, outcome)
         self.pool.give_back(run.task.job.resources)
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)
-        ended = run.ended(outcome, job, self.session)
+        ended = run.run_to_store(outcome, job, self.session)
         return replace(ended, series=ended.series.aside) if outcome.disturbed else ended
 
     def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> None:

@@ -58,7 +58,7 @@ class RunRegistry:
         """The inherited runs that are not resumed yet."""
         return [lease for lease, _ in self._inherited.values()]
 
-    def inherited(self, name: str) -> tuple[LeaseRecord, str] | None:
+    def take_inherited(self, name: str) -> tuple[LeaseRecord, str] | None:
         """Remove and return an inherited run with its job id, for this session to resume or to end."""
         return self._inherited.pop(name, None)
 

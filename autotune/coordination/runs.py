@@ -66,7 +66,7 @@ class RunInFlight:
         """Return the record to store while the run is in flight; `scheduler` is the batch system of its job, if any."""
         return LeaseRecord.of(self.task, self.purpose, self.job, self.started, scheduler)
 
-    def ended(self, outcome: Outcome, job: Mapping[str, Any], session: Mapping[str, str]) -> Run:
+    def run_to_store(self, outcome: Outcome, job: Mapping[str, Any], session: Mapping[str, str]) -> Run:
         """Return the run to store: it ended with `outcome`, and `job` made it."""
         purpose = self.purpose
         return Run(

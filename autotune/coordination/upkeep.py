@@ -17,7 +17,7 @@ from autotune.files import discard, sweep_discarded
 from autotune.locks import other_holder
 from autotune.records.study import Run
 from autotune.scheduling.checkpoints import Checkpoints
-from autotune.storage.address import place, shown
+from autotune.storage.address import hide_password, place
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock, study_holder
 from autotune.storage.study_store import StudyStore, study_names
@@ -72,7 +72,7 @@ def find_removable(store: StudyStore, stays: Callable[[Path, Run], bool] = lambd
     if not _is_at_home(store):
         return Removable(elsewhere=store.home)
     folders, kept, size = [], 0, 0
-    for folder, run in _owned(store.runs()):
+    for folder, run in _runs_with_folders(store.runs()):
         if stays(folder, run):
             kept += 1
             continue
@@ -129,7 +129,8 @@ def rename(store: StudyStore, new: str) -> Path | None:
     """
     url, old = store.url, store.name
     if new in study_names(url):
-        msg = f"there is a study {new!r} in {shown(url)} already; give another name, or `autotune storage delete {new}`"
+        address = hide_password(url)
+        msg = f"there is a study {new!r} in {address} already; give another name, or `autotune storage delete {new}`"
         raise StorageError(msg)
     before, after = default_runs(url, old).absolute(), default_runs(url, new).absolute()
     with StudyLock.hold(url, new):
@@ -149,7 +150,7 @@ def _is_at_home(store: StudyStore) -> bool:
     return store.home == place(store.url)
 
 
-def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
+def _runs_with_folders(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
     for run in runs:
         folder = Path(run.job.get("folder") or "")
         # A symbolic link was made by the user, who keeps the folder elsewhere, so it is not removed.
@@ -159,7 +160,7 @@ def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
 
 def _all_owned(around: Path, runs: Iterable[Run]) -> bool:
     """Whether every folder with a job status belongs to one of the `runs`, and none to another study."""
-    own = {folder for folder, _ in _owned(runs)}
+    own = {folder for folder, _ in _runs_with_folders(runs)}
     return all(folder in own for folder in _run_folders(around))
 
 

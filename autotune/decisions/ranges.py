@@ -7,7 +7,7 @@ from math import exp, log
 from statistics import fmean
 
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import shown, sized, written
+from autotune.formatting import configuration_text, parameter_text, value_text
 from autotune.search.decisions.grid import number
 from objectives.decision import Decision
 from spaces import Configuration, Value
@@ -48,7 +48,7 @@ class DecisionRange:
         """Its first and last value in words: `8 to 1 MiB`; empty without an axis."""
         if self.axis is None or self.ends is None:
             return ""
-        return " to ".join(dict.fromkeys(sized(end, self.axis) for end in self.ends))
+        return " to ".join(dict.fromkeys(parameter_text(end, self.axis) for end in self.ends))
 
     @property
     def ratio(self) -> float | None:
@@ -123,15 +123,15 @@ def rows_of(table: DecisionTable) -> list[list[str]]:
 
 
 def _cell(decision: Decision) -> tuple[str, float | None]:
-    return shown(decision.contexts), decision.point
+    return configuration_text(decision.contexts), decision.point
 
 
 def _row(table: DecisionTable, found: DecisionRange, shares: Mapping[tuple[str, float | None], float]) -> list[str]:
     interval, is_default = found.interval, found.first.is_default
     ratio = "" if found.ratio is None or (is_default and not found.pairs) else f"{found.ratio:.3f}"
     spread = f"{interval[0]:.3f} to {interval[1]:.3f}" if ratio and interval is not None else ""
-    setting = "default" if is_default else shown(found.chosen)
-    contexts = [written(found.first.contexts[name]) for name in _others(table, found.axis)]
+    setting = "default" if is_default else configuration_text(found.chosen)
+    contexts = [value_text(found.first.contexts[name]) for name in _others(table, found.axis)]
     where = [] if found.axis is None else [found.where]
     share = [f"{sum(shares[_cell(one)] for one in found.decisions):.1%}"] if shares else []
     return [*contexts, *where, *share, setting, ratio, spread, str(found.pairs) if found.pairs else ""]

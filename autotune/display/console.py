@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autotune.formatting import quantity, shown
+from autotune.formatting import configuration_text, quantity
 from autotune.records.limit import breaks
 from autotune.statistics.standings import Standings
 from objectives.base import Progress
@@ -216,12 +216,13 @@ def best_line(status: Status) -> str:
     text = f"best: trial {best.number}, {quantity(standings.value(best), standings.metric)}"
     if speed_up is not None and best is not standings.baseline:
         text += f", {speed_up.words(standings.metric)}"
-    return f"{text} (runs differ by {standings.noise:.0%})  {shown(best.configuration)}"
+    return f"{text} (runs differ by {standings.noise:.0%})  {configuration_text(best.configuration)}"
 
 
 def _running_line(run: Running) -> str:
     state = "waiting" if run.waits else "running"
-    text = f"{state}: {run.label or f'trial {run.number}'}  {duration(run.elapsed_s)}  {shown(run.configuration)}"
+    name = run.label or f"trial {run.number}"
+    text = f"{state}: {name}  {duration(run.elapsed_s)}  {configuration_text(run.configuration)}"
     if run.waits:
         return f"{text}  {run.waits}"
     if run.progress is not None:

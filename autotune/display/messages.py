@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from autotune.execution.segments import curve_of
-from autotune.formatting import output_folder, quantity, shown
+from autotune.formatting import configuration_text, output_folder, quantity
 from autotune.records.limit import breaches, breaks, metrics_of_run
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED, Run, TrialRecord
@@ -40,9 +40,9 @@ class Messages:
         if broken:
             text += f", {breaks(broken)}"
         if outcome.complete:
-            text += _disturbed(outcome)
+            text += _disturbance_text(outcome)
         if len(trial.runs) == 1:
-            text += f"  {shown(trial.configuration)}"
+            text += f"  {configuration_text(trial.configuration)}"
         return text if outcome.failure is None else _with_folder(text, trial)
 
     def uncounted_run(self, run: Run) -> str:
@@ -76,7 +76,7 @@ class Messages:
         return "" if speed_up is None else f", {speed_up.text()}"
 
 
-def _disturbed(outcome: Outcome) -> str:
+def _disturbance_text(outcome: Outcome) -> str:
     """Return a remark on the processor time that other processes took from a run, if it was a notable share."""
     disturbance = outcome.disturbance
     worth = disturbance.taken_share is not None and disturbance.taken_share >= _WORTH_A_WORD

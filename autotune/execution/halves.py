@@ -95,7 +95,7 @@ def _count_cores(cores: int) -> str:
 
 def _halve(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Split:
     """Return two equal lists of cores; `cpus` share everything above `level`."""
-    groups = _grouped(cpus, places, level)
+    groups = _group(cpus, places, level)
     if groups is None:
         kinds: dict[str, _Cores] = defaultdict(list)
         for cpu in cpus:
@@ -104,7 +104,7 @@ def _halve(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Sp
         return [first for first, _ in pairs], [second for _, second in pairs]
     alike: dict[object, list[_Cores]] = defaultdict(list)
     for group in groups:
-        alike[_shape(group, places, level + 1)].append(_ordered(group, places, level + 1))
+        alike[_shape(group, places, level + 1)].append(_order(group, places, level + 1))
     first: _Cores = []
     second: _Cores = []
     for twins in alike.values():
@@ -118,7 +118,7 @@ def _halve(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Sp
     return first, second
 
 
-def _grouped(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> list[_Cores] | None:
+def _group(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> list[_Cores] | None:
     """Return the cores grouped by their socket, node or cache at a level; None below the last level."""
     groups: dict[str, _Cores] = defaultdict(list)
     for cpu in cpus:
@@ -131,16 +131,16 @@ def _grouped(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> l
 
 def _shape(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> object:
     """Return a description of a group of cores that is the same for equal groups."""
-    groups = _grouped(cpus, places, level)
+    groups = _group(cpus, places, level)
     if groups is None:
         return tuple(sorted(places[cpu].kind for cpu in cpus))
     return tuple(sorted((_shape(group, places, level + 1) for group in groups), key=repr))
 
 
-def _ordered(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Cores:
+def _order(cpus: Sequence[int], places: dict[int, CorePlace], level: int) -> _Cores:
     """Return the cores in an order in which the cores of equal groups correspond."""
-    groups = _grouped(cpus, places, level)
+    groups = _group(cpus, places, level)
     if groups is None:
         return sorted(cpus, key=lambda cpu: (places[cpu].kind, cpu))
     ranked = sorted(groups, key=lambda group: repr(_shape(group, places, level + 1)))
-    return [cpu for group in ranked for cpu in _ordered(group, places, level + 1)]
+    return [cpu for group in ranked for cpu in _order(group, places, level + 1)]

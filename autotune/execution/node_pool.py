@@ -106,7 +106,7 @@ class NodePool:
         """The present nodes."""
         return tuple(self._nodes.values())
 
-    def named(self, name: str) -> Node | None:
+    def find(self, name: str) -> Node | None:
         """Return the node called `name`; None if it is not present."""
         return next((node for node in self._nodes.values() if node.name == name), None)
 
@@ -141,7 +141,7 @@ class NodePool:
     def give_back(self, taken: Resources) -> None:
         """Return a job's resources to the pool, except those on nodes that are gone."""
         for name in taken.hosts:
-            node = self.named(name)
+            node = self.find(name)
             ours = {cpu for held, cpu in self._held if held == name and (taken.nodes > 1 or cpu in taken.cpus)}
             self._held -= {(name, cpu) for cpu in ours}
             self._held_gpus[name] -= gpus_per_node(taken)
@@ -149,7 +149,7 @@ class NodePool:
                 self._free[node.key] |= ours & set(node.cpus)
 
     def _part(self, wanted: Resources) -> Resources | None:
-        named = self.named(wanted.hosts[0]) if wanted.hosts else None
+        named = self.find(wanted.hosts[0]) if wanted.hosts else None
         if named is not None and named.gpus < gpus_per_node(wanted):
             named = None
         keys = [

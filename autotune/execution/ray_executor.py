@@ -111,9 +111,9 @@ class ClusterExecutor(Executor):
     def submit(self, task: Task) -> None:
         """Start a task on the first of its hosts."""
         wanted = task.job.resources
-        node = self._cluster.pool.named(wanted.hosts[0])
+        node = self._cluster.pool.find(wanted.hosts[0])
         if node is None:
-            self._lost.append((task, _lost(task, f"{wanted.hosts[0]} has left the Ray cluster")))
+            self._lost.append((task, _lost_outcome(task, f"{wanted.hosts[0]} has left the Ray cluster")))
             return
         strategy = NodeAffinitySchedulingStrategy(node.key, soft=False)
         options = {"num_cpus": len(wanted.cpus), "num_gpus": gpus_per_node(wanted), "scheduling_strategy": strategy}
@@ -145,7 +145,7 @@ class ClusterExecutor(Executor):
             with suppress(RayError):
                 ray.cancel(reference, force=True)
             task = self._forget(reference)
-            ended.append((task, _lost(task, f"{task.job.resources.hosts[0]} has left the Ray cluster")))
+            ended.append((task, _lost_outcome(task, f"{task.job.resources.hosts[0]} has left the Ray cluster")))
         return ended
 
     def leave(self) -> None:
@@ -170,15 +170,15 @@ def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> tuple[Outcome, 
     try:
         return ray.get(reference), False
     except RayTaskError as error:
-        return _lost(task, f"a fault in autotune or in an objective: {error.cause!r}"), False
+        return _lost_outcome(task, f"a fault in autotune or in an objective: {error.cause!r}"), False
     except (NodeDiedError, LocalRayletDiedError, TaskUnschedulableError) as error:
         where = "".join(f", {host}," for host in task.job.resources.hosts[:1])
-        return _lost(task, f"the node that ran the trial{where} is gone: {first_sentence(error)}"), True
+        return _lost_outcome(task, f"the node that ran the trial{where} is gone: {first_sentence(error)}"), True
     except RayError as error:
-        return _lost(task, f"the worker that ran the trial is gone: {first_sentence(error)}"), False
+        return _lost_outcome(task, f"the worker that ran the trial is gone: {first_sentence(error)}"), False
 
 
-def _lost(task: Task, message: str) -> Outcome:
+def _lost_outcome(task: Task, message: str) -> Outcome:
     return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="worker", message=message, attempts=task.attempt)
 
 
@@ -318,7 +318,7 @@ def _present() -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def joined_cluster(
+def join_cluster(
     address: str, runs: Path, say: Callable[[str], None], expected: int = 1, patience_s: float = 120.0
 ) -> Iterator[RayCluster]:
     """Join the Ray cluster at `address` (`HOST:PORT`, or `auto`: the one on this host) while the context lasts.

@@ -146,7 +146,7 @@ def not_started(task: Task, error: LaunchError) -> Outcome:
 def outcome_of(task: Task, output: Output, watch: ProgressWatch) -> Outcome:
     """Return the outcome of a run: capped, failed or measured."""
     if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
-        return _capped(task.cap, output, watch)
+        return _outcome_at_cap(task.cap, output, watch)
     return read_outcome(task.objective, output, task.reference, task.segment)
 
 
@@ -187,7 +187,7 @@ def _segment_outcome(task: Task, output: Output, watch: ProgressWatch, ahead: Se
     return replace(outcome, details={**outcome.details, STOPPED: ahead.behind})
 
 
-def _capped(cap: Cap, output: Output, watch: ProgressWatch) -> Outcome:
+def _outcome_at_cap(cap: Cap, output: Output, watch: ProgressWatch) -> Outcome:
     name, unit = cap.metric.name, cap.metric.unit
     worse = "under" if cap.metric.direction == "maximize" else "over"
     bound = _with_unit(f"{cap.bound:.3g}", unit)

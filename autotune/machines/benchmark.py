@@ -153,7 +153,7 @@ def _memory(
             figure = best_figure([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
             table[str(cores)] = float(f"{figure.value:.5g}")
             say(f"memory bandwidth of {_cores(cores)}: {figure.value / 1e9:.4g} GB/s")
-            results.add(_named(cores, len(bench.cpus), figure, "memory_bandwidth{}_bytes_per_s"))
+            results.add(_figures_by_name(cores, len(bench.cpus), figure, "memory_bandwidth{}_bytes_per_s"))
     return table
 
 
@@ -167,13 +167,13 @@ def _arithmetic(bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Sa
             figure = best_figure([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
             table[str(cores)] = float(f"{figure.value:.5g}")
             say(f"floating-point rate of {_cores(cores)}: {figure.value / 1e9:.4g} Gflop/s ({library})")
-            results.add(_named(cores, len(bench.cpus), figure, "blas_flops{}"))
+            results.add(_figures_by_name(cores, len(bench.cpus), figure, "blas_flops{}"))
     if library == "numpy's own":
         results.notes.append("no BLAS library of the system was found: the floating-point rate is that of numpy's own")
     return table, library
 
 
-def _named(cores: int, most: int, figure: Figure, pattern: str) -> dict[str, Figure]:
+def _figures_by_name(cores: int, most: int, figure: Figure, pattern: str) -> dict[str, Figure]:
     """Return a figure by its name for one core, for all cores, or by both names on a machine with one core."""
     names = [pattern.format("_core")] * (cores == 1) + [pattern.format("")] * (cores == most)
     return dict.fromkeys(names, figure)

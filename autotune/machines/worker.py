@@ -38,7 +38,7 @@ def multiply_work(order: int, libraries: Sequence[str]) -> tuple[Work, str]:
             dgemm = ctypes.CDLL(library).dgemm_
         except (OSError, AttributeError):
             continue
-        return (_calls(dgemm, order), 2.0 * order**3), _loaded_from(library)
+        return (_calls(dgemm, order), 2.0 * order**3), _file_of_library(library)
     import numpy as np  # noqa: PLC0415  takes a while, and only some need it
 
     a, b, c = (np.ones((order, order)) for _ in range(3))
@@ -55,7 +55,7 @@ def _calls(dgemm: Callable[..., object], order: int) -> Callable[[], object]:
     return lambda: dgemm(word, word, n, n, n, one, a, n, b, n, zero, c, n, length, length)
 
 
-def _loaded_from(library: str) -> str:
+def _file_of_library(library: str) -> str:
     """Return the file that the loader found for the name of a library."""
     stem = library.partition(".so")[0]
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123  pathlib takes a while

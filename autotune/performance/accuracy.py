@@ -84,18 +84,18 @@ def judge_held_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSett
         known = [measurement for measurement, alike in named if _group(alike.setting, by) != group]
         valued = [measurement for measurement in own if measurement.value is not None and measurement.value > 0.0]
         if len(valued) >= _LEAST and any(measurement.value is not None for measurement in known):
-            yield _held(setting, own, valued, known)
+            yield _hold_out(setting, own, valued, known)
 
 
 def _group(setting: Setting, by: By) -> str:
     return setting.machine if by == "machine" else setting.workload
 
 
-def _held(
+def _hold_out(
     setting: Setting, own: Sequence[Measured], valued: Sequence[Measured], known: Sequence[Measured]
 ) -> HeldOutSetting:
     default = next((measurement for measurement in own if measurement.default), None)
-    space = _tabled([measurement.configuration for measurement in own], default.configuration if default else None)
+    space = _space_of([measurement.configuration for measurement in own], default.configuration if default else None)
     costs = {_key(space, measurement.configuration): _cost(measurement) for measurement in valued}
     best = min(costs.values())
 
@@ -122,7 +122,7 @@ def _times(valued: Sequence[Measured], known: Sequence[Measured], setting: Setti
     model = RunTimes.fit(known, (), setting)
     if model is None or model.abstains:
         return None
-    estimate = model.estimate(DesignMatrix.measured(valued))
+    estimate = model.estimate(DesignMatrix.from_measurements(valued))
     true = np.log([measurement.value or np.nan for measurement in valued])
     away = np.abs(estimate.mean - true)
     return Times(
@@ -157,7 +157,7 @@ def _key(space: Space, configuration: Configuration) -> tuple[tuple[str, object]
     return tuple(sorted(_in_terms_of(space, configuration).items()))
 
 
-def _tabled(configurations: Sequence[Configuration], default: Configuration | None = None) -> Space:
+def _space_of(configurations: Sequence[Configuration], default: Configuration | None = None) -> Space:
     """Return the space of exactly these configurations, with the first as default unless another is given.
 
     A number that some configurations lack, or whose values form no grid, may become a word.
@@ -192,6 +192,6 @@ def _with_usable_names(measured: Sequence[Measured]) -> list[Measured]:
 
 
 def _in_terms_of(space: Space, configuration: Configuration) -> Mapping[str, Value]:
-    """Return a measured configuration with the values that `_tabled` uses."""
+    """Return a measured configuration with the values that `_space_of` uses."""
     values = {parameter.name: value_of(parameter, configuration.get(parameter.name)) for parameter in space.parameters}
     return {name: value for name, value in values.items() if value is not None}

@@ -37,7 +37,9 @@ class ExpectedTimes:
         new = [index for index, key in enumerate(keys) if key not in self._known]
         if new:
             # Remember predictions: a search evaluates the same configurations again and again.
-            self._known.update(zip([keys[index] for index in new], self._expected(rows[new]).tolist(), strict=True))
+            self._known.update(
+                zip([keys[index] for index in new], self._expected_seconds(rows[new]).tolist(), strict=True)
+            )
         return np.array([self._known[key] for key in keys])
 
     def gain(self, row: Indices) -> Interval:
@@ -50,7 +52,7 @@ class ExpectedTimes:
         middle, wide = -self.setting.metric.cost(float(ratio.mean[0])), float(ratio.half[0])
         return Interval(exp(middle), exp(middle - wide), exp(middle + wide))
 
-    def _expected(self, rows: Indices) -> FloatArray:
+    def _expected_seconds(self, rows: Indices) -> FloatArray:
         expected = self._cost(rows) - self._best - np.log(self.validity.chances(rows))
         default = self.space.indices([self.space.default()])[0]
         changed = (rows != default)[:, [one.name not in self.times.varied for one in self.space.parameters]].sum(axis=1)

@@ -59,14 +59,14 @@ def _ratio(machines: tuple[str, str], first: Prediction, second: Prediction) -> 
         if value is None:
             return MachineRatio(machines, metric, None, f"{metric.name} on {machine} is not known")
         values.append(value)
-    ratio = _divided(values[0], values[1], metric)
+    ratio = _divide(values[0], values[1], metric)
     if not ratio.says_something:
         why = f"any ratio from {ratio.low:.3g} to {ratio.high:.3g} is possible"
         return MachineRatio(machines, metric, None, why)
     return MachineRatio(machines, metric, ratio)
 
 
-def _divided(first: Interval, second: Interval, metric: Metric) -> Interval:
+def _divide(first: Interval, second: Interval, metric: Metric) -> Interval:
     """Return how many times as good the first value is as the second.
 
     The two errors count as independent. An error that both share would cancel, so the interval is then too wide rather

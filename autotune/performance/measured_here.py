@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.performance.regression.in_space import in_space
 from autotune.performance.regression.prediction import CONFIDENCE, Interval
 from autotune.performance.validity import broken_limits
@@ -88,7 +88,7 @@ class MeasuredHere:
     @property
     def keeps_default(self) -> bool:
         """Whether a verdict found that the best configuration here is not sure to beat the default."""
-        judged = None if self.best is None else self._judged(self.measured[self.best])
+        judged = None if self.best is None else self._judgement_of(self.measured[self.best])
         return judged is not None and not judged.holds
 
     def cost(self, measured: Measured) -> float:
@@ -96,7 +96,7 @@ class MeasuredHere:
 
         A configuration that lost to a verdict's winner in fresh runs ranks behind it, even if its trial looks better.
         """
-        looks, judged = self._looks(measured), self._judged(measured)
+        looks, judged = self._looks(measured), self._judgement_of(measured)
         if judged is None or judged.winner == measured.configuration:
             return looks
         winner = next((row for row in self.measured if row.configuration == judged.winner), measured)
@@ -107,10 +107,10 @@ class MeasuredHere:
 
     def verdict_on(self, measured: Measured | None) -> Judged | None:
         """Return a verdict's judgement of the configuration itself; None without one."""
-        judged = None if measured is None else self._judged(measured)
+        judged = None if measured is None else self._judgement_of(measured)
         return judged if measured is not None and judged and judged.winner == measured.configuration else None
 
-    def confirmed(self, measured: Measured | None) -> bool:
+    def is_confirmed(self, measured: Measured | None) -> bool:
         """Return whether a verdict found that a configuration surely beats the default."""
         judged = self.verdict_on(measured)
         return judged is not None and judged.holds
@@ -146,14 +146,14 @@ class MeasuredHere:
             own = "that is the default"
         elif default is not None and default.value is not None:
             how = "no verdict says that the best beats it"
-            if self.confirmed(best):
+            if self.is_confirmed(best):
                 how = "a verdict says that the best beats it"
             elif self.keeps_default:
                 how = "a verdict does not find the best sure to beat it"
             own = f"the default {_value_text(default, metric.unit)}; {how}"
-        return f"{text} ({shown(best.configuration)}); {own}"
+        return f"{text} ({configuration_text(best.configuration)}); {own}"
 
-    def _judged(self, measured: Measured) -> Judged | None:
+    def _judgement_of(self, measured: Measured) -> Judged | None:
         """Return a verdict's judgement of a configuration over this space's default; None without one."""
         judged, default = measured.judged, self.default
         if (

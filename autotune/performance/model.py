@@ -88,7 +88,7 @@ class PerformanceModel:
             other for other, _ in counts.most_common() if other != metric and (other.unit, other.direction) == alike
         ]
 
-    def _left_out(self, metric: Metric) -> list[str]:
+    def _notes_on_other_scales(self, metric: Metric) -> list[str]:
         """Return a sentence on each metric of the same name but another scale, whose measurements are left out."""
         others = Counter(
             measurement.setting.metric
@@ -115,7 +115,7 @@ class PerformanceModel:
             grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
         grounds += (remark,) if (remark := here.remark) else ()
         grounds += (times.grounds,) if times is not None else ()
-        doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
+        doubts = (*(times.doubts if times is not None else ()), *self._notes_on_other_scales(setting.metric))
         if self.limits and validity.fails(rows[:1])[0]:
             doubts += ("the default failed or breaks a limit here: speed-ups over it do not compare equals",)
         grounds += (validity.remark,) if validity.remark else ()
@@ -123,12 +123,12 @@ class PerformanceModel:
         view = _View(space, setting, rows, known_times, validity, here, _sometimes_unset(self.measured))
         numbers = _numbers(elsewhere, setting)
         if len(set(numbers)) >= _TRANSFERRED or (elsewhere and view.times is None):
-            narrowed = replace(view, rows=rows[view.differs_in(_varied(space, elsewhere))])
+            narrowed = replace(view, rows=rows[view.differs_in(_parameters_that_vary(space, elsewhere))])
             result = transfer(space, setting, elsewhere, narrowed.rows, top, validity.chances(narrowed.rows), numbers)
-            return narrowed.transferred(result, grounds, doubts)
+            return narrowed.predict_by_transfer(result, grounds, doubts)
         if view.times is None:
-            return view.listed(top, grounds, doubts)
-        return view.timed(view.times, top, grounds, doubts)
+            return view.predict_best_measured(top, grounds, doubts)
+        return view.predict_by_times(view.times, top, grounds, doubts)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class _View:
     here: MeasuredHere
     optional: frozenset[str]
 
-    def transferred(self, result: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
+    def predict_by_transfer(self, result: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction from measurements of the same space on other machines."""
         if not result.proposals:
             doubts += ("nothing is expected to be better than the default",)
@@ -207,7 +207,9 @@ class _View:
             )
         return self._prediction(proposals, grounds, doubts, promising=promising)
 
-    def timed(self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
+    def predict_by_times(
+        self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]
+    ) -> Prediction:
         """Return the prediction from predicted times alone."""
         is_known = np.array([row is not None for row in self.here.at(self.rows)])
         # The candidates already exclude failed configurations, except for the default.
@@ -241,7 +243,7 @@ class _View:
         reasons = tuple((name, exp(-sign * part)) for name, part in why)
         return self._prediction(proposals, grounds, doubts, promising=promising, reasons=reasons)
 
-    def listed(self, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
+    def predict_best_measured(self, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the best configurations measured in the setting, if no model predicts the others."""
         measured, fails = self.here.at(self.rows), self.validity.fails(self.rows)
         costs = {
@@ -274,7 +276,7 @@ class _View:
             return False
         (measured,) = self.here.at(self.rows[indices[:1]])
         if self.here.gain(measured) is not None:
-            return self.here.confirmed(measured)
+            return self.here.is_confirmed(measured)
         return gains[0] is not None and gains[0].low > 1.0
 
     def _costs(self, times: RunTimes, indices: Places) -> FloatArray:
@@ -386,7 +388,7 @@ def _numbers(elsewhere: Sequence[Source], setting: Setting) -> tuple[int, ...]:
     return machine_numbers(settings)
 
 
-def _varied(space: Space, elsewhere: Sequence[Source]) -> frozenset[str]:
+def _parameters_that_vary(space: Space, elsewhere: Sequence[Source]) -> frozenset[str]:
     """Return the parameters that were measured with several values."""
     rows = np.concatenate([source.rows for source in elsewhere])
     several = (rows != rows[0]).any(axis=0)

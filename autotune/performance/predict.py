@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
-from autotune.formatting import shown, written
+from autotune.formatting import configuration_text, value_text
 from autotune.machines.catalogue import THIS, find_machine
 from autotune.machines.detect import quick_facts
 from autotune.machines.this_machine import FACTS, this_machine
@@ -186,7 +186,7 @@ def with_known_installation(asked: Question, known: Sequence[Measured]) -> Quest
     new = {name: value for name, value in there.facts.items() if name not in setting.machine_facts}
     machine, facts = with_installation(setting.machine, setting.machine_facts, new)
     share = "all" if there.rows == there.total else f"{there.rows} of the {there.total}"
-    words = ", ".join(f"{name} {written(value)}" for name, value in new.items())
+    words = ", ".join(f"{name} {value_text(value)}" for name, value in new.items())
     about = "of this workload there" if there.of_workload else "there"
     remark = f"taken as installed on {setting.machine}: {words}, as in {share} measurements {about}"
     other = "" if there.rows == there.total else "; --installation says another"
@@ -217,7 +217,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
     return without_vague_values(replace(prediction, grounds=(*asked.remarks, *prediction.grounds)))
 
 
-def known_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured]]:
+def measurements_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured]]:
     """Return the setting, with its installation among the facts of its machine, and `known` with the same names."""
     setting = with_installation_apart(asked.setting)
     return setting, unify_names(known, setting)
@@ -252,8 +252,8 @@ def restrict(original: Question, rules: Iterable[str], given_as: str = "--where"
         return replace(original, space=narrower)
     nearest = narrower.nearest(default)
     note = (
-        f"the default configuration, {shown(default)}, breaks {given_as}; in its place stands the nearest that keeps "
-        f"to it, {shown(nearest)}: speed-ups are over that"
+        f"the default configuration, {configuration_text(default)}, breaks {given_as}; in its place stands the nearest "
+        f"that keeps to it, {configuration_text(nearest)}: speed-ups are over that"
     )
     plan = replace(original.plan, notes=(*original.plan.notes, note))
     return replace(original, plan=plan, space=_with_default(narrower, nearest))

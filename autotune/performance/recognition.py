@@ -37,7 +37,7 @@ def unify_names(measured: Sequence[Measured], setting: Setting) -> list[Measured
     renamed: dict[int, Setting] = {}
     for row in measured:
         if id(row.setting) not in renamed:
-            renamed[id(row.setting)] = _renamed(row.setting, setting)
+            renamed[id(row.setting)] = _rename(row.setting, setting)
     return [
         row if renamed[id(row.setting)] is row.setting else replace(row, setting=renamed[id(row.setting)])
         for row in measured
@@ -90,7 +90,7 @@ def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownI
     return KnownInstallation(facts, rows, len(there), bool(of_workload)) if facts != own else None
 
 
-def _renamed(known: Setting, setting: Setting) -> Setting:
+def _rename(known: Setting, setting: Setting) -> Setting:
     if known.program != setting.program:
         return known
     known = with_installation_apart(known)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.records.measurement import Measured, Setting
 from autotune.records.stored import Stored
 from autotune.statistics.ratio_words import times
@@ -96,7 +96,7 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
     start = stored_warm_start(store)
     if start is None:
         has_begun = WarmStart(why="the study had trials before") if store.trials() else None
-        start = has_begun or _expected(fields) or _predicted(space, setting, known, shape)
+        start = has_begun or _by_expected_times(fields) or _by_prediction(space, setting, known, shape)
         store.set_attribute(WARM_START, start.to_dict())
         for line in _lines(start, setting.metric):
             display.line(line)
@@ -116,7 +116,7 @@ def _rules(space: Space) -> tuple[str, ...]:
     return tuple(constraint.rule for constraint in space.constraints)
 
 
-def _expected(fields: "Fields | None") -> WarmStart | None:
+def _by_expected_times(fields: "Fields | None") -> WarmStart | None:
     """Return the warm start by expected run times; None if these are unknown."""
     if fields is None or fields.expected is None:
         return None
@@ -130,15 +130,15 @@ def _expected(fields: "Fields | None") -> WarmStart | None:
     return WarmStart(tuple(space.decode(best)), (gain.value, gain.low, gain.high), followed=True)
 
 
-def _predicted(space: Space, setting: Setting, known: Sequence[Measured], shape: Shape | None) -> WarmStart:
+def _by_prediction(space: Space, setting: Setting, known: Sequence[Measured], shape: Shape | None) -> WarmStart:
     if not known:
         return WarmStart(why=f"nothing was measured of {setting.program} before")
     from autotune.performance.model import PerformanceModel  # noqa: PLC0415  XGBoost takes a second to import
 
-    return _judged(PerformanceModel(tuple(known), _rules(space), shape).best(space, setting, PROPOSALS))
+    return _judge(PerformanceModel(tuple(known), _rules(space), shape).best(space, setting, PROPOSALS))
 
 
-def _judged(prediction: "Prediction") -> WarmStart:
+def _judge(prediction: "Prediction") -> WarmStart:
     first = prediction.proposals[0].speed_up if prediction.proposals else None
     if first is None or not prediction.promising:
         expected = [f"{first} times as good is expected"] if first is not None else []
@@ -155,6 +155,6 @@ def _lines(start: WarmStart, metric: Metric) -> list[str]:
     text = f"warm start: {times(value, metric)} the default is predicted ({low:.2f} to {high:.2f})"
     if start.followed:
         follows = "the search begins with such trials, small ones first, and follows its runs where they differ"
-        return [f"{text} for {shown(start.proposals[0])}; {follows}"]
+        return [f"{text} for {configuration_text(start.proposals[0])}; {follows}"]
     text += "; tried first:"
-    return [text, *(f"  {shown(configuration)}" for configuration in start.proposals)]
+    return [text, *(f"  {configuration_text(configuration)}" for configuration in start.proposals)]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune.comparison.findings import Ablation, OptionEffect, alongside
-from autotune.formatting import listed, quantity
+from autotune.formatting import join_words, quantity
 from autotune.pictures.chart import Axis, Bars, Chart, Line, Mark, Panel, Role, Table
-from autotune.pictures.labels import better, counted
+from autotune.pictures.labels import better, count_noun
 from autotune.pictures.scales import short
 from autotune.statistics.ratio_words import Interval
 from objectives.base import Metric
@@ -54,10 +54,12 @@ def lines(rows: tuple[Bar, ...], metric: Metric) -> list[str]:
         return []
     longest = max(bar.value for bar in rows)
     room = max(len(bar.label) for bar in rows)
-    return [f"{bar.label:<{room}}  {_drawn(bar.value / longest):<{WIDTH}}  {_figures(bar, metric)}" for bar in rows]
+    return [
+        f"{bar.label:<{room}}  {_share_text(bar.value / longest):<{WIDTH}}  {_figures(bar, metric)}" for bar in rows
+    ]
 
 
-def _drawn(share: float) -> str:
+def _share_text(share: float) -> str:
     eighths = round(8 * WIDTH * share)
     return (_BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8]).rstrip()
 
@@ -73,17 +75,17 @@ def ablation(result: Ablation, target: Metric, metrics: Sequence[Metric] = ()) -
     readings = [reading for reading in readings if reading[2]]
     if not readings:
         return None
-    names = listed([f"{metric.name} ({better(metric)})" for metric, *_ in readings])
+    names = join_words([f"{metric.name} ({better(metric)})" for metric, *_ in readings])
     text = f"{names} of the default, of the default with each option of {result.subject} alone, and with all"
-    text += f" {counted(len(result.options), 'option')}, from {counted(result.rounds, 'interleaved round')}"
+    text += f" {count_noun(len(result.options), 'option')}, from {count_noun(result.rounds, 'interleaved round')}"
     text += f", with {result.confidence:.0%} intervals."
     for metric, one, _ in readings:
         helps = [effect.name for effect in one.effects if effect.alone is not None and effect.alone[1] > 1.0]
         where = f" in {metric.name}" if result.further else ""
-        text += f" Significantly better alone{where}: {listed(helps)}." * bool(helps)
+        text += f" Significantly better alone{where}: {join_words(helps)}." * bool(helps)
         text += f" No option is significantly better alone{where}." * (not helps)
     if result.is_accepted:
-        text += f" {listed(result.dropped)} can be left out of {result.subject}."
+        text += f" {join_words(result.dropped)} can be left out of {result.subject}."
     panels = tuple(_panel(drawn, metric) for metric, _, drawn in readings)
     tables = [_table(drawn, metric) for metric, _, drawn in readings]
     table = tables[0] if len(tables) == 1 else _join(tables)

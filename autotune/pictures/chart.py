@@ -211,10 +211,10 @@ class Chart:
 
         Each mark has its `kind` (`points`, `line`, `band`, `bars` or `texts`) and its role; empty fields are left out.
         """
-        return {"columns": self.columns, "panels": [_drawn(panel) for panel in self.panels]}
+        return {"columns": self.columns, "panels": [_panel_json(panel) for panel in self.panels]}
 
 
-def _drawn(panel: Panel) -> dict[str, Any]:
+def _panel_json(panel: Panel) -> dict[str, Any]:
     axes = {name: asdict(axis) | {"title": axis.text} for name, axis in (("x", panel.x), ("y", panel.y))}
     marks = [
         {"kind": type(mark).__name__.lower()}

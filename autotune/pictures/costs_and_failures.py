@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autotune.formatting import listed
+from autotune.formatting import join_words
 from autotune.pictures.chart import Axis, Bars, Chart, Panel, Role, Table
-from autotune.pictures.labels import counted
+from autotune.pictures.labels import count_noun
 from autotune.pictures.scales import short
 from autotune.records.study import State, TrialRecord
 from objectives.base import FailureKind
@@ -34,12 +34,12 @@ def ledger(account: "Ledger") -> Chart | None:
     first, most = max(spent.items(), key=lambda purpose: purpose[1])
     text = f"The study cost {account.spent:,.0f} core-seconds, most of it for {first} ({most / account.spent:.0%})."
     if any(saved.values()):
-        kept = listed([f"{value:,.0f} {name}" for name, value in saved.items() if value > 0.0])
+        kept = join_words([f"{value:,.0f} {name}" for name, value in saved.items() if value > 0.0])
         text += f" Not spent: at least {kept}."
     text += "".join(f" {name[:1].upper()}{name[1:]} were {said}." for name, said in account.used)
     if account.pays_after is not None:
         text += (
-            f" It is paid for after {counted(account.pays_after, 'production run')} like these, each of which saves "
+            f" It is paid for after {count_noun(account.pays_after, 'production run')} like these, each of which saves "
             f"{account.difference} core-seconds."
         )
     elif account.saved_per_run is not None:
@@ -57,8 +57,8 @@ def failures(summary: "Summary") -> Chart | None:
     examples = failure_messages(summary.trials)
     rows = [(_role(kind), kind, float(counts[kind]), _example(kind, counts[kind], examples[kind][0])) for kind in kinds]
     panel = _bars(rows, Axis("trials", whole=True), {})
-    text = f"Of {counted(len(summary.trials), 'trial')}, {sum(counts.values())} gave no value: "
-    text += listed([f"{counts[kind]} {kind}" for kind in kinds]) + "."
+    text = f"Of {count_noun(len(summary.trials), 'trial')}, {sum(counts.values())} gave no value: "
+    text += join_words([f"{counts[kind]} {kind}" for kind in kinds]) + "."
     if State.CAPPED.value in counts:
         text += " Capped trials were stopped because they had lost, which is not a failure."
     frequent = ((kind, *examples[kind][0]) for kind in kinds)
@@ -95,7 +95,7 @@ def _role(kind: str) -> Role:
 
 def _example(kind: str, count: int, example: Message) -> str:
     message, _, trial = example
-    return f"{kind}: {counted(count, 'trial')}\ntrial {trial}: {message[:_MESSAGE]}"
+    return f"{kind}: {count_noun(count, 'trial')}\ntrial {trial}: {message[:_MESSAGE]}"
 
 
 def _bars(rows: Sequence[tuple[Role, str, float, str]], x: Axis, labels: Mapping[Role, str]) -> Panel:

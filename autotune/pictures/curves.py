@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotune.execution.segments import Curve, curve_of
-from autotune.formatting import listed, quantity
+from autotune.formatting import join_words, quantity
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, thinning_note
-from autotune.pictures.labels import axis_of, better, counted, hover_text
+from autotune.pictures.downsampling import thin, thinning_note
+from autotune.pictures.labels import axis_of, better, count_noun, hover_text
 from autotune.records.study import State, TrialRecord
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | No
     trained = [trial for trial in sorted(summary.trials, key=lambda trial: trial.number) if _curve(trial)]
     if not trained:
         return None
-    groups = [(title, steps, _drawn(trials, summary)) for title, steps, trials in _groups(trained, summary, brackets)]
+    groups = [
+        (title, steps, _trials_to_draw(trials, summary)) for title, steps, trials in _groups(trained, summary, brackets)
+    ]
     values = [value for _, _, trials in groups for trial in trials for _, value in _curve(trial)]
     axis = axis_of(summary.standings.metric, values)
     panels = [
@@ -64,16 +66,18 @@ def _groups(
     for steps, numbers in members.items():
         mine = [trial for trial in trials if trial.number in numbers]
         if mine:
-            title = f"rungs at {listed([str(step) for step in steps])}" if len(steps) > 1 else "no rung before the end"
+            title = (
+                f"rungs at {join_words([str(step) for step in steps])}" if len(steps) > 1 else "no rung before the end"
+            )
             both = [trial for trial in trials if trial.number in numbers or trial is default]
-            groups.append((f"{title}: {counted(len(mine), 'trial')}", steps, both))
+            groups.append((f"{title}: {count_noun(len(mine), 'trial')}", steps, both))
     return groups or [("", (), list(trials))]
 
 
-def _drawn(trials: Sequence[TrialRecord], summary: "Summary") -> list[TrialRecord]:
+def _trials_to_draw(trials: Sequence[TrialRecord], summary: "Summary") -> list[TrialRecord]:
     special = {trial.number for trial in (summary.best, summary.standings.default) if trial is not None}
     keep = {index for index, trial in enumerate(trials) if trial.number in special}
-    return thinned(trials, _LINES, keep)
+    return thin(trials, _LINES, keep)
 
 
 def _marks(
@@ -113,7 +117,7 @@ def _line(trials: Sequence[TrialRecord], role: Role, label: str, summary: "Summa
     y: list[float | None] = []
     hover: list[str] = []
     for trial in trials:
-        curve = thinned(_curve(trial), _STEPS, {0, len(_curve(trial)) - 1})
+        curve = thin(_curve(trial), _STEPS, {0, len(_curve(trial)) - 1})
         text = f"trial {trial.number}"
         x += [*(float(step) for step, _ in curve), None]
         y += [*(value for _, value in curve), None]
@@ -138,7 +142,7 @@ def _ends(trials: Sequence[TrialRecord], label: str, summary: "Summary") -> Poin
 def _description(trials: Sequence[TrialRecord], summary: "Summary") -> str:
     metric = summary.standings.metric
     left = sum(trial.state is State.PAUSED for trial in trials)
-    text = f"{metric.name} ({better(metric)}) of {counted(len(trials), 'trial')} over its steps"
+    text = f"{metric.name} ({better(metric)}) of {count_noun(len(trials), 'trial')} over its steps"
     if left:
         text += f"; {left} stopped before the last step, because others were better at their rung"
     if summary.steps is not None and summary.steps[1]:

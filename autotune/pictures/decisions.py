@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from autotune.formatting import as_sentence, quantity, shown, sized, written
+from autotune.formatting import as_sentence, configuration_text, parameter_text, quantity, value_text
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.labels import axis_of, better, counted, is_wide
+from autotune.pictures.labels import axis_of, better, count_noun, is_wide
 from autotune.pictures.scales import short
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def decisions(table: "DecisionTable") -> Chart | None:
     # If there are too many panels, draw those with most decisions other than the default.
     most = sorted(every, key=lambda group: -sum(not one.is_default for one, _ in group))[:_MOST_PANELS]
     drawn = [group for group in every if group in most]
-    names = {shown(one.chosen): one for group in drawn for one, _ in group if not one.is_default and one.pairs}
+    names = {
+        configuration_text(one.chosen): one for group in drawn for one, _ in group if not one.is_default and one.pairs
+    }
     numbers = {name: number for number, name in enumerate(names)}
     panels = tuple(_Panel(group, axis, table, numbers).draw() for group in drawn)
     text = (
@@ -51,13 +53,15 @@ def decisions(table: "DecisionTable") -> Chart | None:
         f"{' '.join(map(as_sentence, table.sentences()))}"
     )
     if len(drawn) < len(every):
-        text += f" {len(drawn)} of {counted(len(every), 'context')} are drawn, those that differ most from the default."
+        text += (
+            f" {len(drawn)} of {count_noun(len(every), 'context')} are drawn, those that differ most from the default."
+        )
     cells = [cell for group in every for cell in group]
     return Chart("decisions", "The decision table", text, panels, _table(cells, table), min(len(panels), _COLUMNS))
 
 
 def _cell(decision: "Decision") -> tuple[str, float | None]:
-    return shown(decision.contexts), decision.point
+    return configuration_text(decision.contexts), decision.point
 
 
 def _table(cells: _Cells, table: "DecisionTable") -> Table:
@@ -66,16 +70,16 @@ def _table(cells: _Cells, table: "DecisionTable") -> Table:
     columns = (*where, "use", f"default, {unit}", f"as decided, {unit}", "over the default", "from", "to", "pairs")
     rows: list[tuple[Cell, ...]] = []
     for one, default in cells:
-        contexts = [written(one.contexts[name]) for name in table.over]
-        point = () if one.point is None else (sized(one.point, table.points or "point"),)
-        setting = "default" if one.is_default else shown(one.chosen)
-        value = _decided_value(one, default, table.metric)[0]
+        contexts = [value_text(one.contexts[name]) for name in table.over]
+        point = () if one.point is None else (parameter_text(one.point, table.points or "point"),)
+        setting = "default" if one.is_default else configuration_text(one.chosen)
+        value = _value_of_decision(one, default, table.metric)[0]
         ratios = (None, None, None) if one.is_default and not one.pairs else (one.ratio, one.low, one.high)
         rows.append((*contexts, *point, setting, default, value, *ratios, one.pairs or None))
     return Table(columns, tuple(rows))
 
 
-def _decided_value(decision: "Decision", default: float, metric: "Metric") -> tuple[float, float, float]:
+def _value_of_decision(decision: "Decision", default: float, metric: "Metric") -> tuple[float, float, float]:
     """Return the value of a decision and the ends of its interval, from the default's value and the ratio."""
     if decision.is_default or decision.ratio is None:
         return default, default, default
@@ -94,7 +98,9 @@ class _Panel:
         from autotune.decisions.ranges import place_of  # noqa: PLC0415
 
         self._cells, self._axis, self._table, self._numbers = cells, axis, table, numbers
-        self._where: list[Value] = [shown(one.contexts) if axis is None else place_of(one, axis) for one, _ in cells]
+        self._where: list[Value] = [
+            configuration_text(one.contexts) if axis is None else place_of(one, axis) for one, _ in cells
+        ]
         sizes = [float(place) for place in self._where if isinstance(place, int | float)]
         self._log = len(sizes) == len(cells) and is_wide(sizes)
         self._x = tuple(sizes) if self._log else tuple(map(float, range(len(cells))))
@@ -102,7 +108,7 @@ class _Panel:
     def draw(self) -> Panel:
         """Return the panel."""
         metric = self._table.metric
-        best = [_decided_value(one, default, metric) for one, default in self._cells]
+        best = [_value_of_decision(one, default, metric) for one, default in self._cells]
         defaults = tuple(default for _, default in self._cells)
         said = tuple(
             f"{self._place(index)}\ndefault: {quantity(value, metric)}" for index, value in enumerate(defaults)
@@ -121,7 +127,7 @@ class _Panel:
         groups: dict[str, list[int]] = {}
         for index, (one, _) in enumerate(self._cells):
             if not one.is_default:
-                groups.setdefault(shown(one.chosen) if one.pairs else "", []).append(index)
+                groups.setdefault(configuration_text(one.chosen) if one.pairs else "", []).append(index)
         for setting, places in groups.items():
             first = self._cells[places[0]][0]
             label = _setting_name(first.chosen, first.default) if setting else "by the model, without fresh pairs"
@@ -146,16 +152,16 @@ class _Panel:
         one, metric = self._cells[index][0], self._table.metric
         ratio = "" if one.ratio is None else f", {one.ratio:.3f} times better than the default"
         interval = "" if one.low is None or one.high is None else f" ({one.low:.3f} to {one.high:.3f})"
-        return f"{shown(one.chosen)}: {quantity(value, metric)}{ratio}{interval}"
+        return f"{configuration_text(one.chosen)}: {quantity(value, metric)}{ratio}{interval}"
 
     def _place(self, index: int) -> str:
-        contexts = shown(self._cells[index][0].contexts)
+        contexts = configuration_text(self._cells[index][0].contexts)
         point = self._cells[index][0].point
         return contexts if point is None else f"{contexts} {self._table.points}={self._word(index)}"
 
     def _word(self, index: int) -> str:
         place = self._where[index]
-        return written(place) if self._axis is None else sized(place, self._axis)
+        return value_text(place) if self._axis is None else parameter_text(place, self._axis)
 
     def _across(self) -> Axis:
         count = len(self._cells)
@@ -171,7 +177,7 @@ class _Panel:
             return ""
         contexts = self._cells[0][0].contexts
         words = (
-            f"{value}" if isinstance(value, str) else f"{name}={written(value)}"
+            f"{value}" if isinstance(value, str) else f"{name}={value_text(value)}"
             for name, value in contexts.items()
             if name != self._axis
         )
@@ -181,7 +187,7 @@ class _Panel:
 def _setting_name(chosen: "Configuration", default: "Configuration") -> str:
     """Return a short name of a setting: its differences from the default, without parameter names if they are long."""
     changed = {name: value for name, value in chosen.items() if default.get(name) != value}
-    words = shown(changed) if changed else shown(chosen)
+    words = configuration_text(changed) if changed else configuration_text(chosen)
     if len(words) > _LETTERS and changed:
-        words = ", ".join(map(written, changed.values()))
+        words = ", ".join(map(value_text, changed.values()))
     return short(words, _LETTERS)

@@ -6,7 +6,7 @@ from typing import TypeVar
 _Thing = TypeVar("_Thing")
 
 
-def thinned(things: Sequence[_Thing], most: int, keep: Collection[int] = ()) -> list[_Thing]:
+def thin(things: Sequence[_Thing], most: int, keep: Collection[int] = ()) -> list[_Thing]:
     """Return at most `most` things in their order, evenly spread; things at the indices `keep` always stay."""
     if len(things) <= most:
         return list(things)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from autotune.formatting import quantity, shown
+from autotune.formatting import configuration_text, quantity
 from autotune.pictures.chart import Axis
 from autotune.records.study import TrialRecord
 from autotune.statistics.standings import Standings
@@ -34,10 +34,10 @@ def hover_text(trial: TrialRecord, standings: Standings, note: str = "") -> str:
         speed_up = standings.speed_up(trial)
         if speed_up is not None and trial is not standings.baseline:
             note += f", {speed_up.words(standings.metric)}"
-    return f"trial {trial.number}: {note}\n{shown(trial.configuration)}"
+    return f"trial {trial.number}: {note}\n{configuration_text(trial.configuration)}"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def count_noun(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: `1 trial`, `1,200 trials`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

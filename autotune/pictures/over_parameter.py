@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from autotune.errors import CannotRunHereError
-from autotune.formatting import listed, quantity, shown, written
+from autotune.formatting import configuration_text, join_words, quantity, value_text
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.labels import axis_of, better
 from autotune.pictures.program_parts import parts_of
@@ -126,7 +126,7 @@ def _groups(
         place, value = scale.place(trial.configuration), _value(trial, metric)
         if place is None or value is None:
             continue
-        label = "" if lines is None else f"{lines}={written(trial.configuration.get(lines))}"
+        label = "" if lines is None else f"{lines}={value_text(trial.configuration.get(lines))}"
         found.setdefault(label, trial.configuration)
         groups.setdefault(label, {}).setdefault(place, (trial, value))
     if lines is None:
@@ -157,8 +157,8 @@ def _best(groups: _Groups, scale: Scale, metric: Metric, summary: "Summary") -> 
         there.sort(key=lambda one: one[0])
         if len(there) > 1 and there[0][0] < there[1][0]:
             _, label, trial = there[0]
-            winners.setdefault(label, []).append(written(trial.configuration.get(scale.name)))
-    said = "; ".join(f"{label} at {listed(values)}" for label, values in winners.items())
+            winners.setdefault(label, []).append(value_text(trial.configuration.get(scale.name)))
+    said = "; ".join(f"{label} at {join_words(values)}" for label, values in winners.items())
     return f" Best in the runs of tuning, by {scale.name}: {said}." if said else ""
 
 
@@ -169,11 +169,11 @@ def _table(groups: _Groups, metric: Metric, parameter: str, lines: str | None) -
         for _, (trial, value) in sorted(points.items()):
             mine = [label.partition("=")[2]] if lines is not None else []
             figure = float(f"{value:.6g}")
-            rows.append((*mine, written(trial.configuration.get(parameter)), figure, trial.number))
+            rows.append((*mine, value_text(trial.configuration.get(parameter)), figure, trial.number))
     return Table(columns, tuple(rows))
 
 
 def _hover_text(trial: TrialRecord, value: float, metric: Metric, summary: "Summary") -> str:
     own = summary.standings.metric
     best = "" if metric == own else f", {own.name} {quantity(summary.standings.value(trial), own)}"
-    return f"trial {trial.number}: {quantity(value, metric)}{best}\n{shown(trial.configuration)}"
+    return f"trial {trial.number}: {quantity(value, metric)}{best}\n{configuration_text(trial.configuration)}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.labels import is_wide
 from autotune.statistics.ratio_words import ratio_title
@@ -25,14 +25,16 @@ def warm_start_prediction(summary: "Summary") -> Chart | None:
     known = [standings.speed_up(trial) if trial is not None else None for trial in tried]
     gains = [None if speed_up is None else speed_up.ratio for speed_up in known]
     value, low, high = warm.speed_up
-    first = f"predicted: {value:.3g} ({low:.3g} to {high:.3g})\n{shown(warm.proposals[0])}"
+    first = f"predicted: {value:.3g} ({low:.3g} to {high:.3g})\n{configuration_text(warm.proposals[0])}"
     marks: list[Mark] = [
         Points(Role.PREDICTED, "predicted", (value,), (0.0,), (first,), (low,), (high,), sideways=True),
         Line(Role.BASELINE, "default", (1.0, 1.0), (-0.5, len(gains) - 0.5)),
     ]
     there = [(float(index), gain) for index, gain in enumerate(gains) if gain is not None]
     if there:
-        hover = tuple(f"measured: {gain:.3g}\n{shown(warm.proposals[int(index)])}" for index, gain in there)
+        hover = tuple(
+            f"measured: {gain:.3g}\n{configuration_text(warm.proposals[int(index)])}" for index, gain in there
+        )
         x = tuple(gain for _, gain in there)
         marks.insert(1, Points(Role.MEASURED, "measured", x, tuple(index for index, _ in there), hover))
     ticks = tuple((float(index), str(index + 1)) for index in range(len(gains)))
@@ -45,7 +47,7 @@ def warm_start_prediction(summary: "Summary") -> Chart | None:
             index + 1,
             *((_three(warm.speed_up)) if index == 0 else (None, None, None)),
             None if gain is None else float(f"{gain:.4g}"),
-            shown(warm.proposals[index]),
+            configuration_text(warm.proposals[index]),
         )
         for index, gain in enumerate(gains)
     )

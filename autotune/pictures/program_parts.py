@@ -5,7 +5,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from autotune.pictures.chart import Axis, Bars, Chart, Mark, Panel, Role, Table
-from autotune.pictures.labels import counted
+from autotune.pictures.labels import count_noun
 from autotune.pictures.scales import short
 from autotune.records.outcome import Outcome
 from autotune.records.study import TrialRecord
@@ -81,7 +81,7 @@ def _middle(sides: int) -> float:
 
 
 def _description(seconds: Mapping[str, Mapping[str, float]], names: list[str]) -> str:
-    text = f"The largest of {counted(len(names), 'part')} that the program times itself; one may contain others."
+    text = f"The largest of {count_noun(len(names), 'part')} that the program times itself; one may contain others."
     if len(seconds) > 1:
         # Leave out the largest part: it is the whole run, or nearly.
         inner = names[1:] or names

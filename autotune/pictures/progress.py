@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
-from autotune.formatting import quantity, shown
+from autotune.formatting import configuration_text, quantity
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, thinning_note
-from autotune.pictures.labels import axis_of, better, counted, hover_text
+from autotune.pictures.downsampling import thin, thinning_note
+from autotune.pictures.labels import axis_of, better, count_noun, hover_text
 from autotune.records.limit import breaks
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.ratio_words import ratio_title
@@ -34,11 +34,11 @@ def progress(summary: "Summary") -> Chart | None:
     if not trials:
         return None
     improvements = _improvements(trials, standings)
-    best = thinned(improvements, MOST // 2, {0, len(improvements) - 1})
+    best = thin(improvements, MOST // 2, {0, len(improvements) - 1})
     winner = summary.best
     special = {trial.number for trial in (*best, winner) if trial is not None}
     keep = {index for index, trial in enumerate(trials) if trial.number in special}
-    drawn = thinned(trials, MOST, keep)
+    drawn = thin(trials, MOST, keep)
     values = {trial.number: value for trial in drawn if (value := _value(trial, standings)) is not None}
     edge = _edge(list(values.values()), standings)
     ends = (trials[0].number, trials[-1].number)
@@ -59,7 +59,7 @@ def _value(trial: TrialRecord, standings: Standings) -> float | None:
         case State.COMPLETE:
             return standings.value(trial)
         case State.CAPPED:
-            return standings.bound(trial)
+            return standings.bound_of(trial)
         case State.PAUSED:
             return trial.runs[-1].outcome.metrics.get(standings.metric.name)
         case _:
@@ -157,7 +157,7 @@ def _hover_text(trial: TrialRecord, standings: Standings) -> str:
         return hover_text(trial, standings, f"{trial.failure.failure.value}: {trial.message[:160]}")
     if trial.state is State.CAPPED:
         worse = "under" if standings.metric.direction == "maximize" else "over"
-        return hover_text(trial, standings, f"capped: {worse} {quantity(standings.bound(trial), standings.metric)}")
+        return hover_text(trial, standings, f"capped: {worse} {quantity(standings.bound_of(trial), standings.metric)}")
     last = trial.runs[-1]
     value = quantity(last.outcome.metrics[standings.metric.name], standings.metric)
     return hover_text(trial, standings, f"{value} at step {last.steps} of {last.of}")
@@ -170,8 +170,8 @@ def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], sum
     after = f" Without a value: {without}." if without else ""
     if not best:
         what = "keep the limits" if standings.measured else "give a valid measurement"
-        return f"{counted(len(trials), 'trial')} did not {what}.{after}"
-    text = f"The best {metric.name} so far ({better(metric)}) over {counted(len(trials), 'trial')}"
+        return f"{count_noun(len(trials), 'trial')} did not {what}.{after}"
+    text = f"The best {metric.name} so far ({better(metric)}) over {count_noun(len(trials), 'trial')}"
     baseline, last = standings.baseline, best[-1]
     value = quantity(standings.value(last), metric)
     speed_up = standings.speed_up(last)
@@ -191,6 +191,6 @@ def _table(best: Sequence[TrialRecord], standings: Standings) -> Table:
     for trial in best:
         speed_up = standings.speed_up(trial)
         figures = (trial.number, float(f"{standings.value(trial):.6g}"), len(trial.runs))
-        rows.append((*figures, None if speed_up is None else speed_up.text(), shown(trial.configuration)))
+        rows.append((*figures, None if speed_up is None else speed_up.text(), configuration_text(trial.configuration)))
     value = Axis(metric.name, metric.unit).text
     return Table(("trial that was the best so far", value, "runs", ratio_title(metric), "configuration"), tuple(rows))

@@ -1,9 +1,9 @@
 """The chart of the front of time against core-hours, with the chosen size."""
 
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.performance.rightsizing.right_size import RightSize, Size
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.labels import counted, is_wide
+from autotune.pictures.labels import count_noun, is_wide
 
 
 def right_size_chart(found: RightSize, study: str) -> Chart:
@@ -26,17 +26,25 @@ def right_size_chart(found: RightSize, study: str) -> Chart:
         tuple(marks),
     )
     text = (
-        f"The time of a run of {study} over its core-hours, with intervals: {counted(len(found.front), 'size')}; no "
+        f"The time of a run of {study} over its core-hours, with intervals: {count_noun(len(found.front), 'size')}; no "
         f"size is both slower and dearer than another. {found.sentence()}"
     )
     columns = ("nodes", "cores", "time [s]", "from", "to", "core-hours", "configuration")
     rows = tuple(
-        (size.nodes, size.cores, size.time_s, size.low_s, size.high_s, size.core_hours, shown(size.configuration))
+        (
+            size.nodes,
+            size.cores,
+            size.time_s,
+            size.low_s,
+            size.high_s,
+            size.core_hours,
+            configuration_text(size.configuration),
+        )
         for size in found.front
     )
     return Chart("rightsize", f"{study}: time against core-hours", text, (panel,), Table(columns, rows))
 
 
 def _hover_text(size: Size) -> str:
-    taken = f"{counted(size.nodes, 'node')}, {counted(size.cores, 'core')}"
-    return f"{taken}\n{shown(size.configuration)}\n{size.time_s:.4g} s, {size.core_hours:.3g} core-hours"
+    taken = f"{count_noun(size.nodes, 'node')}, {count_noun(size.cores, 'core')}"
+    return f"{taken}\n{configuration_text(size.configuration)}\n{size.time_s:.4g} s, {size.core_hours:.3g} core-hours"

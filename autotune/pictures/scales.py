@@ -11,7 +11,7 @@ from math import log
 from statistics import fmean
 from typing import Any
 
-from autotune.formatting import UNSET, written
+from autotune.formatting import UNSET, value_text
 from autotune.pictures.chart import Axis
 from spaces import Choice, Configuration, Flag, Float, Integer
 from spaces.parameters.parameter import Parameter, Value, index_of
@@ -99,13 +99,13 @@ class Scale:
                 ((position - low) / (high - low) if high > low else 0.5, text) for position, text in self._ticks(most)
             ]
         chosen = [self.values[index] for index in _spread(len(self.values), most)]
-        shares = ((self.share({self.name: value}), short(written(value))) for value in chosen)
+        shares = ((self.share({self.name: value}), short(value_text(value))) for value in chosen)
         return [(share, text) for share, text in shares if share is not None]
 
     def _ticks(self, most: int) -> list[tuple[float, str]]:
         unset = [(-1.0, UNSET)] if self.parameter.may_be_missing else []
         indices = _spread(len(self.values), most - len(unset))
-        return unset + [(float(index), short(written(self.values[index]))) for index in indices]
+        return unset + [(float(index), short(value_text(self.values[index]))) for index in indices]
 
 
 def scales_of(space: Mapping[str, Any]) -> list[Scale]:
@@ -138,11 +138,11 @@ def variance_shares(
         ]
         there = [(position, value) for position, value in positions if position is not None]
         if len({position for position, _ in there}) > 1:
-            shares[scale.name] = _adjusted(_grouped(there))
+            shares[scale.name] = _adjusted_share(_group(there))
     return shares
 
 
-def _grouped(positions: Sequence[tuple[float, float]]) -> list[list[float]]:
+def _group(positions: Sequence[tuple[float, float]]) -> list[list[float]]:
     """Return the values grouped by position, in at most a quarter of the number of values."""
     ranks = {position: rank for rank, position in enumerate(sorted({position for position, _ in positions}))}
     most = max(2, len(positions) // 4)
@@ -153,7 +153,7 @@ def _grouped(positions: Sequence[tuple[float, float]]) -> list[list[float]]:
     return list(groups.values())
 
 
-def _adjusted(groups: Sequence[Sequence[float]]) -> float:
+def _adjusted_share(groups: Sequence[Sequence[float]]) -> float:
     values = [value for group in groups for value in group]
     whole = _squares(values)
     free = len(values) - len(groups)

@@ -6,10 +6,10 @@ from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING
 
-from autotune.formatting import quantity, shown, written
+from autotune.formatting import configuration_text, quantity, value_text
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table, Texts
-from autotune.pictures.downsampling import thinned, thinning_note
-from autotune.pictures.labels import axis_of, better, brief, counted, hover_text, is_wide
+from autotune.pictures.downsampling import thin, thinning_note
+from autotune.pictures.labels import axis_of, better, brief, count_noun, hover_text, is_wide
 from autotune.pictures.scales import Scale, scales_of, short, variance_shares
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
@@ -74,13 +74,13 @@ class _Measured:
 
     def level(self, trial: TrialRecord) -> float:
         """Return the value of a complete trial, or the bound of a capped one."""
-        return self.standings.value(trial) if trial.complete else self.standings.bound(trial)
+        return self.standings.value(trial) if trial.complete else self.standings.bound_of(trial)
 
-    def thinned(self, most: int) -> list[TrialRecord]:
+    def thin(self, most: int) -> list[TrialRecord]:
         """Return at most `most` trials, including the best, the winner and the default."""
         best = {trial.number for trial in self.standings.ranking[: max(1, most // 4)]} | set(self.special)
         keep = {index for index, trial in enumerate(self.trials) if trial.number in best}
-        return thinned(self.trials, most, keep)
+        return thin(self.trials, most, keep)
 
     def about(self) -> str:
         if self.varied <= len(self.scales):
@@ -88,7 +88,7 @@ class _Measured:
         return f" The {len(self.scales)} of {self.varied} parameters that explain most are drawn."
 
 
-def _measured(summary: "Summary") -> _Measured | None:
+def _measured_trials(summary: "Summary") -> _Measured | None:
     standings = summary.standings
     trials = sorted(standings.measured, key=lambda trial: trial.number)
     if len(trials) < 2:
@@ -105,16 +105,16 @@ def _measured(summary: "Summary") -> _Measured | None:
 
 def slices(summary: "Summary") -> Chart | None:
     """Return the value of every complete trial over each parameter, a panel for each; None before two trials."""
-    measured = _measured(summary)
+    measured = _measured_trials(summary)
     if measured is None:
         return None
-    drawn = measured.thinned(max(100, _POINTS // len(measured.scales)))
+    drawn = measured.thin(max(100, _POINTS // len(measured.scales)))
     axis = axis_of(measured.standings.metric, [measured.standings.value(trial) for trial in drawn])
     panels = tuple(Panel(scale.axis, axis, tuple(_points(scale, drawn, measured))) for scale in measured.scales)
     first, *_ = sorted(measured.scales, key=lambda scale: -measured.shares[scale.name])
     metric = measured.standings.metric
     description = (
-        f"{metric.name} ({better(metric)}) of {counted(len(measured.trials), 'valid trial')} over each parameter."
+        f"{metric.name} ({better(metric)}) of {count_noun(len(measured.trials), 'valid trial')} over each parameter."
         f"{_most(measured.shares, first.name, by_chance=measured.by_chance)}{measured.about()}"
     )
     return Chart(
@@ -155,7 +155,7 @@ def _hover_text(trial: TrialRecord, scale: Scale, measured: _Measured, drawn: in
     whole = hover_text(trial, measured.standings)
     if drawn * len(measured.scales) <= _WHOLE:
         return whole
-    return f"{whole.partition(chr(10))[0]}\n{scale.name}={written(trial.configuration.get(scale.name))}"
+    return f"{whole.partition(chr(10))[0]}\n{scale.name}={value_text(trial.configuration.get(scale.name))}"
 
 
 def _table(measured: _Measured) -> Table:
@@ -169,7 +169,7 @@ def _table(measured: _Measured) -> Table:
             if position is not None:
                 groups.setdefault(position, []).append(trial)
         for _, group in sorted(groups.items()):
-            text = written(group[0].configuration.get(scale.name))
+            text = value_text(group[0].configuration.get(scale.name))
             rows.append((scale.name, text, len(group), _figure(measured.standings.value(group[0])), group[0].number))
     columns = ("parameter", "value", "trials", f"best {Axis(metric.name, metric.unit).text}", "of trial")
     return Table(columns, tuple(_fewer(rows)))
@@ -177,7 +177,7 @@ def _table(measured: _Measured) -> Table:
 
 def _fewer(rows: Sequence[tuple[str, str, int, float, int]]) -> list[tuple[str, str, int, float, int]]:
     """Return a readable number of rows."""
-    return thinned(rows, 200)
+    return thin(rows, 200)
 
 
 def _figure(value: float) -> float:
@@ -189,10 +189,10 @@ def parallel(summary: "Summary") -> Chart | None:
 
     The result is None before two complete trials, or with fewer than two parameters.
     """
-    measured = _measured(summary)
+    measured = _measured_trials(summary)
     if measured is None or len(measured.scales) < 2:
         return None
-    drawn, capped = measured.thinned(_LINES), thinned(measured.capped, _CAPPED_LINES)
+    drawn, capped = measured.thin(_LINES), thin(measured.capped, _CAPPED_LINES)
     metric = measured.standings.metric
     values = [measured.level(trial) for trial in (*drawn, *capped)]
     wide = is_wide(values)
@@ -214,16 +214,20 @@ def parallel(summary: "Summary") -> Chart | None:
     x = Axis(ticks=(*names, (float(last), Axis(metric.name, metric.unit).text)))
     winner = next((trial for trial in measured.trials if measured.special.get(trial.number) is Role.WINNER), None)
     stressed = f"The best {len(best)} are highlighted." if len(best) > 1 else "The best is highlighted."
-    about = "" if winner is None else f" The winner is trial {winner.number}: {shown(winner.configuration)}."
+    about = (
+        "" if winner is None else f" The winner is trial {winner.number}: {configuration_text(winner.configuration)}."
+    )
     description = (
-        f"Every line is a trial ({counted(len(measured.trials), 'valid trial')}): its parameters and, on the right, "
+        f"Every line is a trial ({count_noun(len(measured.trials), 'valid trial')}): its parameters and, on the right, "
         f"its {metric.name} (better is higher up).{_of_capped(measured)} {stressed}{about}{measured.about()}"
     )
     panel = Panel(x, Axis(ticks=()), tuple(marks))
     thinning = thinning_note(len(drawn), len(measured.trials)) + thinning_note(
         len(capped), len(measured.capped), "capped trials"
     )
-    return Chart("parallel", "All parameters side by side", description + thinning, (panel,), _ranked(measured))
+    return Chart(
+        "parallel", "All parameters side by side", description + thinning, (panel,), _best_trials_table(measured)
+    )
 
 
 def _of_capped(measured: _Measured) -> str:
@@ -231,7 +235,7 @@ def _of_capped(measured: _Measured) -> str:
         return ""
     if len(measured.capped) == 1:
         return " 1 capped trial ends at its bound: it was not better than that."
-    return f" {counted(len(measured.capped), 'capped trial')} end at their bounds: they were not better than that."
+    return f" {count_noun(len(measured.capped), 'capped trial')} end at their bounds: they were not better than that."
 
 
 _LABELS = {
@@ -287,7 +291,7 @@ def _ruler_words(index: int, ticks: Sequence[tuple[float, str]], letters: int) -
     return Texts(Role.GUIDE, x, y, tuple(short(text, letters) for _, text in ticks))
 
 
-def _ranked(measured: _Measured) -> Table:
+def _best_trials_table(measured: _Measured) -> Table:
     """Return a table of the ten best trials and the default."""
     metric = measured.standings.metric
     baseline = measured.standings.baseline
@@ -297,6 +301,6 @@ def _ranked(measured: _Measured) -> Table:
     columns = ("trial", Axis(metric.name, metric.unit).text, *(scale.name for scale in measured.scales))
     cells: list[tuple[Cell, ...]] = []
     for trial in rows:
-        words = (written(trial.configuration.get(scale.name)) for scale in measured.scales)
+        words = (value_text(trial.configuration.get(scale.name)) for scale in measured.scales)
         cells.append((trial.number, _figure(measured.standings.value(trial)), *words))
     return Table(columns, tuple(cells))

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from autotune.comparison.sweep import Sweep, SweepPoint
-from autotune.formatting import quantity, shown, written
+from autotune.formatting import configuration_text, quantity, value_text
 from autotune.pictures.ablation import Bar
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.labels import axis_of, better, counted, is_wide
+from autotune.pictures.labels import axis_of, better, count_noun, is_wide
 from spaces import Value
 
 
@@ -30,7 +30,7 @@ def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
         groups.setdefault(tuple(point.values[name] for name in sweep.over[1:]), []).append(point)
     marks: list[Mark] = []
     for number, (others, points) in enumerate(groups.items()):
-        label = " ".join(f"{name}={written(value)}" for name, value in zip(sweep.over[1:], others, strict=True))
+        label = " ".join(f"{name}={value_text(value)}" for name, value in zip(sweep.over[1:], others, strict=True))
         marks += _curve(points, first, places, sweep, number, label)
     for point in sweep.measured:
         if point.is_base and point.value is not None:
@@ -40,14 +40,14 @@ def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
     panel = Panel(_axis(first, places), axis_of(sweep.metric, ends), tuple(marks))
     text = (
         f"{sweep.metric.name} ({better(sweep.metric)}) over {' and '.join(sweep.over)}, the others fixed at "
-        f"{shown(sweep.base)}: {counted(len(sweep.measured), 'configuration')}, "
-        f"{counted(sweep.rounds, 'interleaved round')}, {sweep.confidence:.0%} intervals."
+        f"{configuration_text(sweep.base)}: {count_noun(len(sweep.measured), 'configuration')}, "
+        f"{count_noun(sweep.rounds, 'interleaved round')}, {sweep.confidence:.0%} intervals."
     )
     broken = [point.label for point in sweep.measured if point.broken]
     text += f" These break limits: {', '.join(broken)}." * bool(broken)
     columns = (*sweep.over, Axis(sweep.metric.name, sweep.metric.unit).text, "from", "to")
     rows = tuple(
-        (*(written(value) for value in point.values.values()), point.value, point.low, point.high)
+        (*(value_text(value) for value in point.values.values()), point.value, point.low, point.high)
         for point in sweep.measured
     )
     return Chart("sweep", f"study {study}: {' and '.join(sweep.over)}", text, (panel,), Table(columns, rows))
@@ -81,7 +81,7 @@ def _places(values: Sequence[Value | None]) -> dict[Value | None, float]:
 
 
 def _axis(name: str, places: Mapping[Value | None, float]) -> Axis:
-    ticks = tuple((place, written(value)) for value, place in places.items())
+    ticks = tuple((place, value_text(value)) for value, place in places.items())
     numbers = [place for value, place in places.items() if value == place and not isinstance(value, bool)]
     return Axis(name, log=len(numbers) == len(places) and is_wide(numbers), ticks=ticks)
 
@@ -90,4 +90,4 @@ def _hover_text(point: SweepPoint, sweep: Sweep) -> str:
     assert point.value is not None
     interval = f" ({point.low:.4g} to {point.high:.4g})" if point.low is not None and point.high is not None else ""
     breaks = f"\nbreaks {'; '.join(point.broken)}" if point.broken else ""
-    return f"{point.label}\n{quantity(point.value, sweep.metric)}{interval}, {counted(point.runs, 'run')}{breaks}"
+    return f"{point.label}\n{quantity(point.value, sweep.metric)}{interval}, {count_noun(point.runs, 'run')}{breaks}"

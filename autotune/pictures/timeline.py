@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from autotune.formatting import listed, quantity, shown
+from autotune.formatting import configuration_text, join_words, quantity
 from autotune.pictures.chart import Axis, Bars, Cell, Chart, Panel, Role, Table
-from autotune.pictures.downsampling import thinned, thinning_note
-from autotune.pictures.labels import counted
+from autotune.pictures.downsampling import thin, thinning_note
+from autotune.pictures.labels import count_noun
 from autotune.records.study import Run
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def timeline(summary: "Summary", runs: Iterable[Run]) -> Chart | None:
     placed.sort(key=lambda one: one.began_s)
     lanes = _lanes(placed)
     known = [one for one in placed if one.lane in lanes]
-    drawn = thinned(known, MOST)
+    drawn = thin(known, MOST)
     first, last = placed[0].began_s, max(one.ended_s for one in placed)
     unit, length = next((name, size) for name, size, most in _UNITS if last - first <= most)
     marks = []
@@ -97,7 +97,7 @@ def _lane(run: Run) -> str:
     hosts = held.get("hosts") or [run.host]
     host = f"{hosts[0]} and {len(hosts) - 1} more" if len(hosts) > 1 else str(hosts[0])
     if held.get("cards"):
-        return f"{host}: card {listed([str(card.get('name', '?'))[:12] for card in held['cards']])}"
+        return f"{host}: card {join_words([str(card.get('name', '?'))[:12] for card in held['cards']])}"
     cpus = sorted(held.get("cpus", ()))
     if not cpus:
         return host or "not known"
@@ -127,9 +127,9 @@ def _hover_text(placed: _PlacedRun, summary: "Summary") -> str:
         ended = "capped"
     else:
         ended = "" if value is None else quantity(value, metric)
-    about = f"{run.series.kind.label}, {outcome.usage.elapsed_s:.4g} s, {counted(run.cores, 'core')}"
+    about = f"{run.series.kind.label}, {outcome.usage.elapsed_s:.4g} s, {count_noun(run.cores, 'core')}"
     whose = f"trial {run.trial}" if run.trial is not None else run.series.kind.label
-    return f"{whose}: {ended}\n{about}\n{shown(run.configuration)}"
+    return f"{whose}: {ended}\n{about}\n{configuration_text(run.configuration)}"
 
 
 def _description(placed: Sequence[_PlacedRun], ends: tuple[float, float], unit: str, length: float) -> str:
@@ -139,7 +139,7 @@ def _description(placed: Sequence[_PlacedRun], ends: tuple[float, float], unit: 
     spent = sum(one.run.core_s for one in placed)
     lost = sum(one.run.core_s for one in placed if one.role is Role.FAILED)
     failed = f" Failed runs took {lost / spent:.0%} of the core-seconds." if lost else ""
-    return f"{counted(len(placed), 'run')} in {whole / length:.3g} {unit}{share}.{failed}"
+    return f"{count_noun(len(placed), 'run')} in {whole / length:.3g} {unit}{share}.{failed}"
 
 
 def _busy_s(placed: Sequence[_PlacedRun]) -> float:

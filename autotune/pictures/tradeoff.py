@@ -3,10 +3,10 @@
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from autotune.formatting import listed, shown
+from autotune.formatting import configuration_text, join_words
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, thinning_note
-from autotune.pictures.labels import axis_of, better, counted
+from autotune.pictures.downsampling import thin, thinning_note
+from autotune.pictures.labels import axis_of, better, count_noun
 from autotune.results.growth import REFERENCE
 from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
 
@@ -26,20 +26,20 @@ def tradeoff(summary: "Summary") -> Chart | None:
     baseline, on_front = summary.standings.baseline, {point.trial for point in front.points}
     roles = dict.fromkeys(on_front, Role.BEST) | ({} if baseline is None else {baseline.number: Role.BASELINE})
     points = points_of(summary.trials, front.metrics)
-    drawn = thinned(points, _MOST, {index for index, point in enumerate(points) if point.trial in roles})
+    drawn = thin(points, _MOST, {index for index, point in enumerate(points) if point.trial in roles})
     marks = {
         point: f"trial {point.trial}: {front.quantities(point)}\n"
-        f"{shown(summary.standings.trials[point.trial].configuration)}"
+        f"{configuration_text(summary.standings.trials[point.trial].configuration)}"
         for point in drawn
     }
     panels = tuple(_panel(front, (x, y), marks, roles) for x, y in combinations(range(len(front.metrics)), 2))
     text = (
-        f"{listed([f'{metric.name} ({better(metric)})' for metric in front.metrics])} of "
-        f"{counted(len(points), 'trial')}; {front.others} beats the {len(front.points)} on the front in "
+        f"{join_words([f'{metric.name} ({better(metric)})' for metric in front.metrics])} of "
+        f"{count_noun(len(points), 'trial')}; {front.others} beats the {len(front.points)} on the front in "
         f"{front.of_them}.{thinning_note(len(drawn), len(points))}"
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (point.trial, *point.values, shown(summary.standings.trials[point.trial].configuration))
+        (point.trial, *point.values, configuration_text(summary.standings.trials[point.trial].configuration))
         for point in front.points
     )
     units = [Axis(metric.name, metric.unit).text for metric in front.metrics]

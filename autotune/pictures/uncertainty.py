@@ -5,8 +5,8 @@ from math import exp, log
 from typing import TYPE_CHECKING
 
 from autotune.pictures.chart import Axis, Band, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.downsampling import thinned, thinning_note
-from autotune.pictures.labels import counted
+from autotune.pictures.downsampling import thin, thinning_note
+from autotune.pictures.labels import count_noun
 from autotune.results.disturbed_runs import disturbance_sentence
 from autotune.results.noise import noise_sentence
 from autotune.statistics.ratio_words import ratio_title
@@ -42,8 +42,8 @@ def pairs(summary: "Summary") -> Chart | None:
     )
     above = sum(ratio > 1.0 for ratio in ratios)
     text = (
-        f"The {title} in each of {counted(len(ratios), 'fresh pair')} of runs, winner and default next to each other: "
-        f"{above} of {len(ratios)} are above 1. The verdict: {summary.on_limits.sentence(verdict, metric)}."
+        f"The {title} in each of {count_noun(len(ratios), 'fresh pair')} of runs, winner and default next to each "
+        f"other: {above} of {len(ratios)} are above 1. The verdict: {summary.on_limits.sentence(verdict, metric)}."
     )
     columns = ("pair", f"default{unit and f' [{metric.unit}]'}", f"winner{unit and f' [{metric.unit}]'}", title)
     rows: list[tuple[Cell, ...]] = [
@@ -68,7 +68,7 @@ def noise(summary: "Summary") -> Chart | None:
         for run in trial.runs
         if run.outcome.complete and metric.name in run.outcome.metrics and standings.value(trial)
     ]
-    drawn = thinned(sorted(runs), _MOST, set())
+    drawn = thin(sorted(runs), _MOST, set())
     points = Points(
         Role.TRIAL,
         "run",
@@ -96,7 +96,7 @@ def disturbance(summary: "Summary") -> Chart | None:
         return None
     kinds = ((Role.TRIAL, "a run that counts", False), (Role.FAILED, "set aside", True))
     marks: list[Mark] = []
-    drawn = thinned(taken, _MOST, {index for index, one in enumerate(taken) if one.is_disturbed})
+    drawn = thin(taken, _MOST, {index for index, one in enumerate(taken) if one.is_disturbed})
     for role, label, is_disturbed in kinds:
         those = [one for one in drawn if one.is_disturbed is is_disturbed]
         if those:
@@ -108,7 +108,7 @@ def disturbance(summary: "Summary") -> Chart | None:
             marks.append(Points(role, label, x, y, hover))
     rows: list[tuple[Cell, ...]] = [
         (round(one.at_s / 60.0, 2), "" if one.trial is None else one.trial, one.purpose, round(100.0 * one.share, 2))
-        for one in thinned(taken, 200, set())
+        for one in thin(taken, 200, set())
     ]
     text = f"The share of each run's time that other processes took: {disturbance_sentence(taken)}."
     return Chart(
@@ -139,4 +139,4 @@ def _rows(runs: list[tuple[float, float, int]]) -> list[tuple[Cell, ...]]:
         (int(block), len(found), round(min(found), 2), round(max(found), 2))
         for block, found in sorted(by_block.items())
     ]
-    return thinned(rows, 200, set())
+    return thin(rows, 200, set())

@@ -22,7 +22,7 @@ from autotune.planning.prepare import check_secrets, options_planner
 from autotune.planning.typed_options import blame_option, changed_keys, input_keys
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
-from autotune.studyfile.plans import StudyPlans, of_input, planned_input, plans_of, together
+from autotune.studyfile.plans import StudyPlans, of_input, plan_input, plans_of, together
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import join_space
 from autotune.tomlfiles.lines import lines_of, locate
@@ -230,7 +230,7 @@ class _Check:
         for index, one in enumerate(study.inputs):
             inner = replace(self, report=CheckReport(), relabel=partial(of_input, index=index, one=one))
             plan = inner._plan_command(study.model_copy(update={"options": study.options_of(one), "inputs": []}))
-            plans += [planned_input(plan, index, one)] if plan is not None else []
+            plans += [plan_input(plan, index, one)] if plan is not None else []
             self.report.mistakes += [found for found in inner.report.mistakes if found not in self.report.mistakes]
             self.report.missing += [found for found in inner.report.missing if found not in self.report.missing]
         if len(plans) < len(study.inputs) or self.report.mistakes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.machines.this_machine import FACTS
-from autotune.planning.known_programs import KnownProgram, known_program
+from autotune.planning.known_programs import KnownProgram, recognise_program
 from launchers.mpi import start_commands
 from objectives.run_files import name_error
 from spaces.expressions.functions import FUNCTIONS
@@ -78,7 +78,7 @@ def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
         parser.read_variable(left.pop(0))
     if len(left) > 1 and (options := _rank_options(Path(left[0]).name)):
         left = parser.drop_start_command(left, options)
-    program = known_program(left).with_file_names(left)
+    program = recognise_program(left).with_file_names(left)
     parser.read_program(left, program)
     parser.add_fill_option(program)
     parser.files.update({name: path for name in program.reads if name not in parser.files and (path := _here(name))})
@@ -105,7 +105,7 @@ class _CommandLineParser:
         elif _number(value):
             self.environment.append((name, f"{{{self._knob(name.lower(), value, name).name}}}"))
         else:
-            self.environment.append((name, _escaped(value)))
+            self.environment.append((name, _escape(value)))
 
     def drop_start_command(self, words: list[str], rank_options: Collection[str]) -> list[str]:
         """Return the words without the MPI start command; unchanged if it has options besides the number of ranks."""
@@ -129,15 +129,15 @@ class _CommandLineParser:
         for index, word in enumerate(words):
             option, equals, value = word.partition("=")
             if index == 0:
-                self.argv.append(_escaped(str(Path(word).absolute()) if _is_file(word) and "/" in word else word))
+                self.argv.append(_escape(str(Path(word).absolute()) if _is_file(word) and "/" in word else word))
             elif equals and option.startswith("-") and _number(value):
-                self.argv.append(f"{_escaped(option)}={{{self._of_option(option, value, known)}}}")
+                self.argv.append(f"{_escape(option)}={{{self._of_option(option, value, known)}}}")
             elif _number(word):
                 self.argv.append(f"{{{self._of_option(known.option_before(words[1:index]), word, known)}}}")
             elif joined := known.joined_option(word):
                 self.argv.append(f"{joined[0]}{{{self._of_option(*joined, known)}}}")
             elif equals and option.startswith("-"):
-                self.argv.append(f"{_escaped(option)}={self._file(value, known)}")
+                self.argv.append(f"{_escape(option)}={self._file(value, known)}")
             else:
                 self.argv.append(self._file(word, known))
 
@@ -158,15 +158,15 @@ class _CommandLineParser:
         A folder written as a path gets its full path, since the program may read or write it.
         """
         if ("/" in word or word in {".", ".."}) and not Path(word).is_absolute() and _is_folder(word):
-            return _escaped(str(Path(word).resolve()))
+            return _escape(str(Path(word).resolve()))
         if word.startswith("-") or Path(word).is_absolute() or not _is_file(word):
-            return _escaped(word)
+            return _escape(word)
         path = Path(word).absolute()
         is_program = path.suffix in known.in_place or os.access(path, os.X_OK)
         if is_program or name_error(word) is not None or path.stat().st_size > _MOST_COPIED_BYTES:
-            return _escaped(str(path))
+            return _escape(str(path))
         self.files[word] = path
-        return _escaped(word)
+        return _escape(word)
 
     def _of_option(self, option: str, value: str, known: KnownProgram) -> str:
         kind = known.kind_of(option) or ""
@@ -209,7 +209,7 @@ def _identifier(text: str) -> str:
     return name if name[0].isalpha() and name.isascii() else f"n_{name}"
 
 
-def _escaped(word: str) -> str:
+def _escape(word: str) -> str:
     return word.replace("{", "{{").replace("}", "}}")
 
 

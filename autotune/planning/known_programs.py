@@ -104,7 +104,7 @@ def known_programs() -> tuple[KnownProgram, ...]:
     return tuple(KnownProgram.model_validate(entry) for entry in tomllib.loads(text)["programs"])
 
 
-def known_program(words: Sequence[str]) -> KnownProgram:
+def recognise_program(words: Sequence[str]) -> KnownProgram:
     """Return the program that a command line starts; the first of the table if it is unknown."""
     names = [Path(word).name for word in words[:1]] + list(words[1:2])
     starts = {" ".join(names[:count]) for count in (1, 2)}

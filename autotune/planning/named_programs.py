@@ -23,7 +23,7 @@ def named_programs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
         is_site = inner == "launcher.site"
         is_environment = key == ENVIRONMENT and isinstance(value, Mapping)
         if value and (key in _COMMANDS | _SOFTWARE or is_code or is_site or is_environment):
-            yield inner, _shown(mask_tables({key: value})[key])
+            yield inner, _as_text(mask_tables({key: value})[key])
         elif not inner.startswith("space."):
             yield from named_programs(value, inner)
 
@@ -33,9 +33,9 @@ def _key(key: str) -> str:
     return key if _BARE.fullmatch(key) else repr(key)
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{_key(name)}={_shown(inner)}" for name, inner in value.items())
+        return ", ".join(f"{_key(name)}={_as_text(inner)}" for name, inner in value.items())
     if isinstance(value, list | tuple):
-        return " ".join(_shown(inner) for inner in value)
+        return " ".join(_as_text(inner) for inner in value)
     return repr(value) if isinstance(value, str) else str(value)

@@ -46,13 +46,13 @@ class Limit:
     def __str__(self) -> str:
         """Return the limit as text: `p99_ms <= 20`."""
         if self.low == -inf:
-            return f"{self.metric.name} <= {_written(self.high, self.metric)}"
+            return f"{self.metric.name} <= {_value_text(self.high, self.metric)}"
         if self.high == inf:
-            return f"{self.metric.name} >= {_written(self.low, self.metric)}"
-        return f"{_written(self.low, self.metric)} <= {self.metric.name} <= {_written(self.high, self.metric)}"
+            return f"{self.metric.name} >= {_value_text(self.low, self.metric)}"
+        return f"{_value_text(self.low, self.metric)} <= {self.metric.name} <= {_value_text(self.high, self.metric)}"
 
 
-def _written(value: float, metric: Metric) -> str:
+def _value_text(value: float, metric: Metric) -> str:
     """Return a value as text, bytes in the units of limits."""
     power = next((power for power in (3, 2) if abs(value) >= 1024.0**power), 0)
     if metric.unit in {"B", "byte", "bytes"} and power:
@@ -77,7 +77,7 @@ class Breach:
 
     def __str__(self) -> str:
         """Return the breach as text: `p99_ms <= 20: 31`."""
-        return f"{self.limit}: {'not measured' if self.value is None else _written(self.value, self.limit.metric)}"
+        return f"{self.limit}: {'not measured' if self.value is None else _value_text(self.value, self.limit.metric)}"
 
 
 def metrics_of_run(outcome: Outcome) -> Mapping[str, float]:

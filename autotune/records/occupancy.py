@@ -46,7 +46,7 @@ class Occupancy:
         affinity = Affinity(str(known["node"]), cpus, int(known["node_cpus"]), float(known["began_at"]), threads)
         return cls.by(affinity, outcome.usage.elapsed_s)
 
-    def shared(self, other: Self) -> frozenset[int]:
+    def threads_in_common(self, other: Self) -> frozenset[int]:
         """Return the hardware threads of the cores that both were bound to at the same time."""
         together = self.node == other.node and self.began_at < other.ended_at and other.began_at < self.ended_at
         return self.threads & other.threads if together else frozenset()

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import as_sentence, listed
-from autotune.pictures.labels import counted
+from autotune.formatting import as_sentence, join_words
+from autotune.pictures.labels import count_noun
 from autotune.records.study import REPLAY_NOTICE, TrialRecord
 from autotune.results.noise import drift_span
 from autotune.results.pareto import ParetoFront
@@ -51,7 +51,7 @@ def _verdict(summary: Summary) -> tuple[Kind, str]:
         # Only a study that looks for a decision table has a sentence without a winner.
         return ("nothing", _no_result(summary)) if sentence is None else ("not yet", sentence)
     if sentence is None:
-        return "not yet", _unconfirmed(summary, summary.best)
+        return "not yet", _text_without_verdict(summary, summary.best)
     verdict, metric = summary.present_verdict, summary.standings.metric
     said = sentence if sentence.endswith(".") else f"{sentence}."
     alone = bool(summary.on_limits.default_breaks) and verdict is not None and not verdict.unreliable
@@ -61,7 +61,7 @@ def _verdict(summary: Summary) -> tuple[Kind, str]:
     return "no gain" if compared else "not yet", said
 
 
-def _unconfirmed(summary: Summary, best: TrialRecord) -> str:
+def _text_without_verdict(summary: Summary, best: TrialRecord) -> str:
     standings = summary.standings
     speed_up = standings.speed_up(best)
     looks = speed_up.words(standings.metric) if speed_up and not speed_up.confirmed else "is the best so far"
@@ -78,12 +78,12 @@ def _front(summary: Summary, front: ParetoFront) -> tuple[Kind, str]:
     preferred = "there is no single winner." if sentence is None else f"weights choose one. {sentence.rstrip('.')}."
     return "trade-off", (
         f"A trade-off between {front.names}: {front.others} is better in {front.of_them} than the "
-        f"{counted(len(front.points), 'trial')} below, and {preferred}"
+        f"{count_noun(len(front.points), 'trial')} below, and {preferred}"
     )
 
 
 def _no_result(summary: Summary) -> str:
-    kinds = listed([f"{count} {kind}" for kind, count in summary.standings.counts.items()])
+    kinds = join_words([f"{count} {kind}" for kind, count in summary.standings.counts.items()])
     return f"No run gave a valid measurement: {kinds}." if kinds else "No run has ended yet: there is no result."
 
 
@@ -99,8 +99,8 @@ def _remarks(summary: Summary) -> list[str]:
         remarks.append(f"The machine drifted by {span:.0%} during the study; comparisons are within blocks of time.")
     running = sum(bool(trial.runs) and not trial.settled for trial in summary.trials)
     if running:
-        remarks.append(f"The study is not finished: {counted(running, 'trial')} may still be run again.")
+        remarks.append(f"The study is not finished: {count_noun(running, 'trial')} may still be run again.")
     if summary.simplified is not None:
-        dropped, subject = listed(summary.simplified.dropped), summary.simplified.subject
+        dropped, subject = join_words(summary.simplified.dropped), summary.simplified.subject
         remarks.append(f"The ablation found {subject} as good without {dropped}: use the simplified configuration.")
     return remarks

@@ -38,7 +38,7 @@ def _part(part: Part, pictures: Mapping[str, str]) -> str:
         case Figures():
             return _table(part.table, part.caption)
         case Code():
-            return f"{_plain(part.about)}:\n\n{_fenced(part.text)}"
+            return f"{_plain(part.about)}:\n\n{_fence(part.text)}"
         case Picture():
             return _picture(part.chart, pictures.get(part.chart.name))
 
@@ -70,7 +70,7 @@ def _cell(cell: Cell) -> str:
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     """Return code between fences that are longer than any fence in it."""
     longest = max((len(fence) for fence in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,7 +1,7 @@
 """The section of a report on how a study was measured, with the settings of the study."""
 
-from autotune.formatting import listed
-from autotune.pictures.labels import counted
+from autotune.formatting import join_words
+from autotune.pictures.labels import count_noun
 from autotune.report.section import Part, Section, Words
 from autotune.results.pareto import ParetoFront
 from autotune.results.summary import Summary
@@ -37,10 +37,10 @@ def _objective(summary: Summary) -> str:
     better = "greater is better" if metric.direction == "maximize" else "less is better"
     unit = f" in {metric.unit}" if metric.unit else ""
     text = f"The study optimised {metric.name}{unit}; {better}. "
-    text += f"The space has {counted(len(space['parameters']), 'parameter')}"
+    text += f"The space has {count_noun(len(space['parameters']), 'parameter')}"
     if space["constraints"]:
         text += (
-            f" and {counted(len(space['constraints']), 'constraint')}; only configurations that satisfy all were run"
+            f" and {count_noun(len(space['constraints']), 'constraint')}; only configurations that satisfy all were run"
         )
     if definition.replay:
         return (
@@ -57,17 +57,19 @@ def _objective(summary: Summary) -> str:
 
 def _search(study: StudyFile) -> str:
     sampler, budget = study.sampler, study.budget
-    what = "until more search no longer paid" if budget.auto else f"for {counted(budget.most, 'trial')}"
+    what = "until more search no longer paid" if budget.auto else f"for {count_noun(budget.most, 'trial')}"
     return (
         f"The default configuration ran first. The sampler was {sampler.name} with the seed {sampler.seed}, {what}, "
-        f"{counted(budget.workers, 'run')} at a time."
+        f"{count_noun(budget.workers, 'run')} at a time."
     )
 
 
 def _repeats(repeats: RepeatsSection, front: ParetoFront | None) -> str:
     often = f"The default ran {_often(repeats.baseline_runs)} at first"
     if repeats.baseline_every:
-        often += f", and again after every {counted(repeats.baseline_every, 'run')} of others, so that drift is noticed"
+        often += (
+            f", and again after every {count_noun(repeats.baseline_every, 'run')} of others, so that drift is noticed"
+        )
     decision = "it beats the best so far" if front is None else f"another beats it in {front.of_them} metrics"
     text = (
         f"{often}. Another configuration ran {_often(repeats.min_runs)}, and again, up to "
@@ -83,7 +85,7 @@ def _repeats(repeats: RepeatsSection, front: ParetoFront | None) -> str:
 
 
 def _table(decisions: DecisionsSection, verdict: VerdictSection) -> str:
-    over = listed(decisions.over)
+    over = join_words(decisions.over)
     return (
         f"The study looked for the best setting for each value of {over}. A model of all runs predicts it, and each "
         f"prediction ran beside the default in {verdict.pairs} fresh, interleaved rounds, until the runs were spent. "
@@ -125,7 +127,7 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
         "Only these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"
     )
     return (
-        f"{text}. Here {counted(len(present_verdict.pairs), 'pair')} were made."
+        f"{text}. Here {count_noun(len(present_verdict.pairs), 'pair')} were made."
         if present_verdict is not None
         else f"{text}."
     )

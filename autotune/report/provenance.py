@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune import __version__
 from autotune.pictures.chart import Cell, Table
-from autotune.pictures.labels import counted
+from autotune.pictures.labels import count_noun
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.report.section import Code, Figures, Part, Section, Words
@@ -58,7 +58,7 @@ def _is_default(run: Run, summary: Summary) -> bool:
 
 
 def _dates(runs: Sequence[Run]) -> str:
-    text = f"Report by autotune {__version__}. {counted(len(runs), 'run')}"
+    text = f"Report by autotune {__version__}. {count_noun(len(runs), 'run')}"
     counts = Counter(_PURPOSES.get(run.series.kind, run.series.kind.label) for run in runs)
     if len(counts) > 1:
         text += f": {', '.join(f'{count} for {what}' for what, count in counts.items())}"

@@ -9,7 +9,7 @@ from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.winner_script import run_to_use, script_of
 from autotune.decisions.table import table_of
 from autotune.errors import AutotuneError
-from autotune.formatting import listed
+from autotune.formatting import join_words
 from autotune.pictures.chart import Chart
 from autotune.pictures.charts import charts_of, in_order
 from autotune.pictures.importance import importance
@@ -60,7 +60,7 @@ class Report:
     @property
     def title(self) -> str:
         """The title of the document."""
-        return f"Study {self.studies[0]}" if len(self.studies) == 1 else f"Studies {listed(self.studies)}"
+        return f"Study {self.studies[0]}" if len(self.studies) == 1 else f"Studies {join_words(self.studies)}"
 
     @property
     def file_name(self) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 from autotune.comparison.findings import Ablation, OptionEffect, alongside, changes
 from autotune.decisions.ranges import columns_of, rows_of
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import quantity, shown, written
+from autotune.formatting import configuration_text, quantity, value_text
 from autotune.pictures.chart import Axis, Cell, Table
 from autotune.pictures.costs_and_failures import failure_messages
-from autotune.pictures.labels import counted
+from autotune.pictures.labels import count_noun
 from autotune.records.study import Run, State, TrialRecord
 from autotune.report.section import Figures, Part, Section, Words
 from autotune.results.disturbed_runs import disturbance_sentence
@@ -57,7 +57,7 @@ def figures(summary: Summary, runs: Sequence[Run]) -> tuple[tuple[str, str], ...
     rows.append(("cost", f"{summary.ledger.spent / 3600.0:.3g} core-hours{simulated}"))
     rows.extend(summary.ledger.used)
     if summary.ledger.pays_after is not None and not summary.definition.replay:
-        rows.append(("paid for after", counted(summary.ledger.pays_after, "production run")))
+        rows.append(("paid for after", count_noun(summary.ledger.pays_after, "production run")))
     return tuple(rows)
 
 
@@ -117,7 +117,7 @@ def _winner(summary: Summary) -> Section:
         return Section("winner", "", ())
     if default is None or default.number == best.number:
         text = f"The configuration to use is {'the default' if default else f'that of trial {best.number}'}: "
-        return Section("winner", "Configuration", (Words(text + shown(best.configuration)),))
+        return Section("winner", "Configuration", (Words(text + configuration_text(best.configuration)),))
     sides: dict[str, Any] = {"default": default.configuration, f"trial {best.number}": best.configuration}
     if summary.simplified is not None:
         sides["simplified"] = summary.simplified.simplified or {}
@@ -126,13 +126,13 @@ def _winner(summary: Summary) -> Section:
     rows: list[tuple[Cell, ...]] = [
         (
             name,
-            *(written(configuration.get(name)) for configuration in sides.values()),
+            *(value_text(configuration.get(name)) for configuration in sides.values()),
             "changed" if name in changed else "",
         )
         for name in sorted(names, key=lambda name: name not in changed)
     ]
     for metric in summary.definition.metrics:
-        values = [_measured(trial, metric) for trial in (default, best)]
+        values = [_value_cell(trial, metric) for trial in (default, best)]
         if any(values):
             unit = "MB" if metric.unit == _BYTES else metric.unit
             rows.append((f"{Axis(metric.name, unit).text}, median", *values, *[""] * (len(sides) - 1)))
@@ -141,7 +141,7 @@ def _winner(summary: Summary) -> Section:
     return Section("winner", "Winner and default", (Figures(about, Table(("", *sides, " "), tuple(rows))),))
 
 
-def _measured(trial: TrialRecord, metric: Metric) -> str:
+def _value_cell(trial: TrialRecord, metric: Metric) -> str:
     values = trial.measured(metric.name)
     if not values:
         return ""
@@ -157,7 +157,7 @@ def _tradeoff(summary: Summary) -> Section:
         (
             point.trial,
             *(f"{value:.4g}" for value in point.values),
-            shown(summary.standings.trials[point.trial].configuration),
+            configuration_text(summary.standings.trials[point.trial].configuration),
         )
         for point in front.points
     )
@@ -177,7 +177,7 @@ def _ablation(summary: Summary) -> Section:
         parts.insert(0, Words(f"This ablation is of trial {result.winner}, which {now}."))
     if result.simplified is not None and result.over_winner is not None:
         text = "; ".join(_without(metric, one, named=bool(result.further)) for metric, one in readings)
-        text = f"Without {', '.join(result.dropped)} it is {text}: {shown(result.simplified)}"
+        text = f"Without {', '.join(result.dropped)} it is {text}: {configuration_text(result.simplified)}"
         text += f"; but it breaks {', '.join(result.breaks)}" if result.breaks else ""
         parts.append(Words(text))
     return Section("ablation", "The effect of each option", tuple(parts))
@@ -199,7 +199,7 @@ def _options(metric: Metric, result: Ablation, *, named: bool) -> Figures:
         )
         for effect in result.effects
     )
-    rounds = counted(result.rounds, "interleaved round")
+    rounds = count_noun(result.rounds, "interleaved round")
     ratios = f"in {metric.name}, ratios" if named else f"{ratio_title(metric)}s"
     about = f"The effect of each option of trial {result.winner}: {ratios}, {result.confidence:.0%} intervals, {rounds}"
     return Figures(about, Table(columns, rows))
@@ -220,7 +220,7 @@ def _beside(interval: Interval | None, others: Sequence[str]) -> str:
 
 
 def _values(effect: OptionEffect, configuration: Configuration) -> str:
-    return ", ".join(written(configuration.get(name)) for name in effect.parameters)
+    return ", ".join(value_text(configuration.get(name)) for name in effect.parameters)
 
 
 def _remark(effect: OptionEffect) -> str:

@@ -1,6 +1,6 @@
 """The parts of a report of several studies: the mean of their speed-ups, the score, and a table of all studies."""
 
-from autotune.formatting import listed
+from autotune.formatting import join_words
 from autotune.pictures.chart import Table
 from autotune.records.study import REPLAY_NOTICE
 from autotune.report.headline import Headline
@@ -13,7 +13,7 @@ def headline_of_several(several: SeveralStudies) -> Headline:
     """Return the mean of the speed-ups as the headline; a remark names the replays."""
     mean = several.speed_up
     replayed = [one.study for one in several.results if one.summary.definition.replay]
-    remarks = (f"{listed(replayed)}: {REPLAY_NOTICE}.",) if replayed else ()
+    remarks = (f"{join_words(replayed)}: {REPLAY_NOTICE}.",) if replayed else ()
     if mean is None:
         return Headline("not yet", f"{several.sentence()}.", remarks)
     return Headline("gain" if mean[1] > 1.0 else "no gain", f"{several.sentence()}.", remarks)

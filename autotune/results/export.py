@@ -64,7 +64,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_written(row.get(name)) for name in columns] for row in rows)
+    writer.writerows([_cell_text(row.get(name)) for name in columns] for row in rows)
     return out.getvalue()
 
 
@@ -172,7 +172,7 @@ def _row(run: Run, definition: Definition, parameters: Sequence[str], *, in_step
     return row | ({names[_TAKEN]: outcome.disturbance.taken_share} if taken else {})
 
 
-def _written(value: object) -> str:
+def _cell_text(value: object) -> str:
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.formatting import listed
+from autotune.formatting import join_words
 from autotune.records.study import State
 from autotune.results.summary import Summary
 from autotune.search.importance import importances
@@ -42,7 +42,7 @@ class Importance:
 
     def sentences(self) -> list[str]:
         """Return sentences on the most important parameters and on how reliable the shares are."""
-        named = listed([one.text() for one in self.parameters[:3]])
+        named = join_words([one.text() for one in self.parameters[:3]])
         sentences = [f"most of the differences in {self.metric} are explained by {named}"]
         if self.trials < _FEW_EACH * len(self.parameters):
             few = f"{self.trials} trials are few for {len(self.parameters)} parameters"
@@ -66,7 +66,7 @@ def importance_of(summary: Summary) -> Importance | None:
         return None
     known = [(standings.to_log(standings.value(trial)), trial.number, trial) for trial in measured]
     capped = [trial for trial in summary.trials if trial.state is State.CAPPED]
-    known += [(standings.to_log(standings.bound(trial)), trial.number, trial) for trial in capped]
+    known += [(standings.to_log(standings.bound_of(trial)), trial.number, trial) for trial in capped]
     if len(known) > _MOST:
         ranked = sorted(known, key=lambda one: one[:2])
         known = [ranked[place] for place in np.linspace(0, len(ranked) - 1, _MOST).round().astype(int)]

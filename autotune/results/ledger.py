@@ -184,9 +184,9 @@ def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | 
     return Ledger(
         **spent,
         gpu_s=sum(_gpu_s(run) for run in runs),
-        saved_by_caps=sum(_saved(run) for run in runs),
-        spared_by_racing=sum(_spared(trial, max_runs) for trial in trials if trial.number != default),
-        saved_per_run=_saved_per_run(runs, default, winner),
+        saved_by_caps=sum(_seconds_saved(run) for run in runs),
+        spared_by_racing=sum(_seconds_spared(trial, max_runs) for trial in trials if trial.number != default),
+        saved_per_run=_gain_per_run(runs, default, winner),
         cores=_cores(runs),
         gpus=_gpus(told),
         gpu_energy_j=sum(joules for _, joules in energies) if energies else None,
@@ -235,7 +235,7 @@ def _entry(run: Run, default: int, seen: set[int | None]) -> str:
     return "repeats" if run.trial in seen and run.steps is None else "first_runs"
 
 
-def _saved(run: Run) -> float:
+def _seconds_saved(run: Run) -> float:
     # Only the run's own forecast says how long it would have taken.
     forecast = run.outcome.details.get("forecast")
     if not run.outcome.capped or forecast is None:
@@ -243,14 +243,14 @@ def _saved(run: Run) -> float:
     return run.cores * max(0.0, float(forecast["elapsed_s"]) - run.outcome.usage.elapsed_s)
 
 
-def _spared(trial: TrialRecord, max_runs: int) -> float:
+def _seconds_spared(trial: TrialRecord, max_runs: int) -> float:
     # Programs that work in steps are never repeated, so racing spares nothing.
     if trial.state is not State.COMPLETE or not trial.settled or trial.runs[-1].of is not None:
         return 0.0
     return max(0, max_runs - len(trial.runs)) * fmean(run.core_s for run in trial.runs)
 
 
-def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
+def _gain_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
     uncounted = {SeriesKind.WARM_UP, SeriesKind.ASIDE}
 
     def cost(number: int) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from autotune.formatting import listed, quantity, shown
+from autotune.formatting import configuration_text, join_words, quantity
 from autotune.records.study import Definition, TrialRecord
 from autotune.statistics.standings import Standings
 from autotune.studyfile.stored import study_of
@@ -42,7 +42,7 @@ class ParetoFront:
     @property
     def names(self) -> str:
         """The names of the metrics as `a, b and c`."""
-        return listed([metric.name for metric in self.metrics])
+        return join_words([metric.name for metric in self.metrics])
 
     @property
     def of_them(self) -> str:
@@ -60,8 +60,8 @@ class ParetoFront:
             return "no valid measurement yet"
         lines = [f"the trade-off between {self.names}: {self.others} is better in {self.of_them}"]
         lines += [
-            f"trial {point.trial}: {self.quantities(point)}  {shown(standings.trials[point.trial].configuration)}"
-            for point in self.points
+            f"trial {number}: {self.quantities(point)}  {configuration_text(standings.trials[number].configuration)}"
+            for number, point in ((point.trial, point) for point in self.points)
         ]
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from autotune.comparison.findings import changes
 from autotune.errors import AutotuneError, NothingWorkedError
-from autotune.formatting import quantity, shown
+from autotune.formatting import configuration_text, quantity
 from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
 from autotune.statistics.chebyshev import chebyshev
 from autotune.statistics.standings import Standings
@@ -77,11 +77,11 @@ class Preference:
         lines = [
             f"weights: {self._weights}",
             f"trial {self.point.trial}: {self._values(self.point)}",
-            f"configuration: {shown(configuration)}",
+            f"configuration: {configuration_text(configuration)}",
         ]
         for point in points_of([] if default is None else [default], self.metrics):
             if default is not None and default.number != self.point.trial:
-                lines.append(f"default: {self._values(point)}  {shown(default.configuration)}")
+                lines.append(f"default: {self._values(point)}  {configuration_text(default.configuration)}")
                 lines.append(f"changed: {', '.join(changes(configuration, default.configuration))}")
         return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune.errors import StudyFileError
-from autotune.formatting import listed
+from autotune.formatting import join_words
 from autotune.records.limit import breaks
 from autotune.results.summary import Summary
 from autotune.statistics.geometric_mean import geometric_mean
@@ -174,7 +174,7 @@ class SeveralStudies:
         if not wanted:
             return None
         absent = [one.study for one in wanted if one.score(self.confidence) is None]
-        why = f"; without {listed(absent)}: not known, or too few runs" if absent else ""
+        why = f"; without {join_words(absent)}: not known, or too few runs" if absent else ""
         score = self.score
         if score is None:
             return f"No score against the references{why}"
@@ -197,7 +197,7 @@ def _reference(summary: Summary, values: Mapping[str, float]) -> float | None:
     metric = summary.standings.metric.name
     if values and metric not in values:
         msg = (
-            f"study {summary.name!r} optimises {metric}, but its references are values of {listed(list(values))}: "
+            f"study {summary.name!r} optimises {metric}, but its references are values of {join_words(list(values))}: "
             f"tune it again with --set target={next(iter(values))} and another --name or --storage, or remove the "
             "reference"
         )

@@ -23,7 +23,7 @@ def _overlapping(placed: Iterable[tuple[int, Occupancy]]) -> set[int]:
     running: list[tuple[int, Occupancy]] = []
     for key, occupancy in sorted(placed, key=lambda run: run[1].began_at):
         running = [run for run in running if run[1].ended_at > occupancy.began_at]
-        others = {other for other, its in running if its.shared(occupancy)}
+        others = {other for other, its in running if its.threads_in_common(occupancy)}
         sharing |= others | ({key} if others else set())
         running.append((key, occupancy))
     return sharing

@@ -19,7 +19,7 @@ from autotune.comparison.input_verdicts import InputVerdict, input_lines, input_
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_verdict
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
 from autotune.execution.segments import curve_of
-from autotune.formatting import listed, quantity, shown
+from autotune.formatting import configuration_text, join_words, quantity
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
 from autotune.records.mix import mixed_inputs
@@ -32,7 +32,7 @@ from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.results.preference import Preference
 from autotune.results.tradeoff import Tradeoff
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
-from autotune.statistics.ratio_words import moved
+from autotune.statistics.ratio_words import change_text
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
@@ -242,21 +242,21 @@ class Summary:
     def _best_text(self) -> str:
         standings, best = self.standings, self.best
         if self.nearest is not None:
-            lines = [f"{self.verdict_sentence()}", f"configuration: {shown(self.nearest.configuration)}"]
+            lines = [f"{self.verdict_sentence()}", f"configuration: {configuration_text(self.nearest.configuration)}"]
             return "\n".join([*lines, f"{standings.metric.name}: {self._value(self.nearest)}"])
         if self.tradeoff is not None:
-            return "\n".join([self.tradeoff.text(), *self._simplified_lines()])
+            return "\n".join([self.tradeoff.text(), *self._lines_on_simplification()])
         if best is None:
             return self.verdict_sentence() or "no valid measurement yet"
         metric = standings.metric
         lines = [
             f"trial {best.number}: {metric.name} {self._value(best)}",
-            f"configuration: {shown(best.configuration)}",
+            f"configuration: {configuration_text(best.configuration)}",
         ]
         if standings.baseline is not None and standings.baseline.number != best.number:
             different = ", ".join(changes(best.configuration, standings.baseline.configuration))
             broken = f"; it {breaks(self.on_limits.default_breaks)}" if self.on_limits.default_breaks else ""
-            default = shown(standings.baseline.configuration)
+            default = configuration_text(standings.baseline.configuration)
             lines.append(f"default: {self._value(standings.baseline)}  {default}{broken}")
             lines.append(f"changed: {different}")
         if noise := noise_sentence(standings):
@@ -264,7 +264,7 @@ class Summary:
         if self.on_limits.limits:
             lines.append(f"limits: {self.limits_text()}")
         sentence = self.verdict_sentence()
-        lines.append(f"verdict: {sentence or self.unconfirmed()}")
+        lines.append(f"verdict: {sentence or self.text_without_verdict()}")
         verdict = self.present_verdict
         doubt = verdict.doubt(metric, standings.tuned_default) if verdict else None
         if doubt:
@@ -273,13 +273,13 @@ class Summary:
         lines += [f"on input {one.name}, of weight 0: {one.sentence(metric)}" for one in self.verified]
         if self.outlook is not None:
             lines.append(f"search: {self.outlook.sentence()}")
-        return "\n".join([*lines, *self._simplified_lines()])
+        return "\n".join([*lines, *self._lines_on_simplification()])
 
-    def _simplified_lines(self) -> list[str]:
+    def _lines_on_simplification(self) -> list[str]:
         said = self.simplified_sentence()
         if said is None:
             return []
-        return [f"simplified: {shown(self.configuration or {})}", f"simplified, measured: {said}"]
+        return [f"simplified: {configuration_text(self.configuration or {})}", f"simplified, measured: {said}"]
 
     def limits_text(self) -> str:
         """Return the limits in words, with the number of trials that keep them."""
@@ -297,7 +297,7 @@ class Summary:
             return None
         return simplified_sentence(self.simplified, self.standings.metric, self.definition.metrics)
 
-    def unconfirmed(self) -> str:
+    def text_without_verdict(self) -> str:
         """Return the words for a winner without a verdict, with the speed-up that it seems to have."""
         speed_up = self.speed_up
         looks = f"; it {speed_up.words(self.standings.metric)}" if speed_up and not speed_up.confirmed else ""
@@ -459,7 +459,7 @@ def table_sentence(name: str, definition: Definition) -> str | None:
     section = study_of(definition).decisions
     if section is None:
         return None
-    return f"No single winner: a decision table over {listed(section.over)}; `autotune best {name}` prints it."
+    return f"No single winner: a decision table over {join_words(section.over)}; `autotune best {name}` prints it."
 
 
 def simplified_speed_up(ablation: Ablation | None) -> SpeedUp | None:
@@ -479,7 +479,9 @@ def simplified_sentence(ablation: Ablation, target: Metric, metrics: Sequence[Me
     rounds = f"{ablation.rounds} interleaved rounds"
     if ablation.further:
         readings = ablation.readings(target, metrics)
-        said = "; ".join(moved(one.over_default, metric) for metric, one in readings if one.over_default is not None)
+        said = "; ".join(
+            change_text(one.over_default, metric) for metric, one in readings if one.over_default is not None
+        )
         return f"{without} is not worse in any metric; against the default {said}, {rounds}"
     speed_up = simplified_speed_up(ablation)
     return (

@@ -7,7 +7,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Self
 
 from autotune.errors import AutotuneError
-from autotune.formatting import UNSET, written
+from autotune.formatting import UNSET, value_text
 from autotune.records.study import TrialRecord
 from autotune.results.summary import Summary
 from autotune.results.trial_columns import state_of, trial_columns
@@ -47,7 +47,7 @@ class Term:
         if isinstance(found, bool):
             # The page writes true and false, the command line yes and no.
             asked = {"true": "yes", "false": "no"}.get(asked, asked)
-        return compare(written(found).lower(), asked)
+        return compare(value_text(found).lower(), asked)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class TrialChoice:
         ]
         if self.sort == "trial":
             return wanted[::-1] if self.down else wanted
-        return _sorted(wanted, figures[self.sort], down=self.down)
+        return _sort(wanted, figures[self.sort], down=self.down)
 
 
 def _term(text: str) -> Term:
@@ -112,7 +112,7 @@ def _term(text: str) -> Term:
     return Term(**found.groupdict())
 
 
-def _sorted(trials: Sequence[TrialRecord], figure: Callable[[TrialRecord], Any], *, down: bool) -> list[TrialRecord]:
+def _sort(trials: Sequence[TrialRecord], figure: Callable[[TrialRecord], Any], *, down: bool) -> list[TrialRecord]:
     known = [(found, trial) for trial in trials if (found := figure(trial)) is not None]
     # The values of a parameter may have different types.
     known.sort(key=lambda pair: _key(pair[0]), reverse=down)

@@ -42,7 +42,7 @@ def trial_columns(standings: Standings, definition: Definition) -> tuple[Column,
         return _figure(standings.value(trial)) if trial.complete else None
 
     def bound(trial: TrialRecord) -> float | None:
-        return _figure(standings.bound(trial)) if trial.state is State.CAPPED else None
+        return _figure(standings.bound_of(trial)) if trial.state is State.CAPPED else None
 
     def speed_up(trial: TrialRecord) -> float | None:
         found = standings.speed_up(trial)

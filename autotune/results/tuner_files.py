@@ -56,7 +56,7 @@ def kernel_tuner_cache(store: "StudyStore") -> dict[str, Any]:
     values = {one["name"]: one["values"] for one in _domains(store)}
     names = list(values)
     cache = {}
-    for tested in _tested_configurations(store):
+    for tested in _configurations_of(store):
         entry: dict[str, Any] = {name: tested.configuration.get(name) for name in names}
         key = ",".join(str(value) for value in entry.values())
         if tested.failure is not None:
@@ -103,7 +103,7 @@ def t4_results(store: "StudyStore") -> dict[str, Any]:
                 if tested.values
                 else [],
             }
-            for tested in _tested_configurations(store)
+            for tested in _configurations_of(store)
         ],
     }
 
@@ -140,7 +140,7 @@ def _domains(store: "StudyStore") -> Iterable[Mapping[str, Any]]:
         yield {"name": parameter.name, "values": [*parameter.values, *unset]}
 
 
-def _tested_configurations(store: "StudyStore") -> Iterable[_TestedConfiguration]:
+def _configurations_of(store: "StudyStore") -> Iterable[_TestedConfiguration]:
     target = store.definition.target
     factor = _MS_PER_S if _objective(target) == _TIME else 1.0
     runs_of: dict[tuple[Any, ...], list[Run]] = {}

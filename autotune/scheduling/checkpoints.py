@@ -40,12 +40,12 @@ class Checkpoints:
         with suppress(OSError):
             self._note(trial).unlink()
 
-    def started(self, trial: int, run_name: str, objective: Objective, metric: Metric) -> Curve:
+    def note_start(self, trial: int, run_name: str, objective: Objective, metric: Metric) -> Curve:
         """Note the start of a segment in the folder `run_name`; return the curve of its runs that were killed.
 
         Call it before that folder is emptied: the curve of the last killed run is read from its output there.
         """
-        known = self._noted(trial, run_name)
+        known = self._last_noted_curve(trial, run_name)
         lost: Curve = ()
         if known is not None:
             lost = (*known, *read_lost_curve(self.runs / run_name / STDOUT, objective.progress_reader(), metric))
@@ -55,15 +55,15 @@ class Checkpoints:
             self._note(trial).write_text(json.dumps({"leg": run_name, "curve": lost}), encoding="utf-8")
         return lost
 
-    def lost(self, trial: int, run_name: str) -> Curve:
+    def curve_of_killed_runs(self, trial: int, run_name: str) -> Curve:
         """Return the curve of a segment's earlier runs, which were killed."""
-        return self._noted(trial, run_name) or ()
+        return self._last_noted_curve(trial, run_name) or ()
 
     def _note(self, trial: int) -> Path:
         folder = self.folder(trial)
         return folder.with_name(f"{folder.name}.json")
 
-    def _noted(self, trial: int, run_name: str) -> Curve | None:
+    def _last_noted_curve(self, trial: int, run_name: str) -> Curve | None:
         """Return the curve noted at the start of a segment; None if this segment was not the last to start."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads(self._note(trial).read_text(encoding="utf-8"))

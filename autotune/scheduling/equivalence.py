@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.records.study import TrialRecord
 from autotune.scheduling.memory_bounds import MemoryBounds
 from objectives.base import Alike, MemoryNeed
@@ -83,13 +83,13 @@ class Equivalence:
 
     def twin(self, configuration: Configuration) -> TrialRecord | None:
         """Return a measured trial that has the same effect as a configuration; None if there is none."""
-        reduced = self._reduced(configuration)
+        reduced = self._effective_part(configuration)
         same = self._places.get(frozenset(reduced.items()))
         first = same[0] if same else None
         if self.alike is not None:
             for number in self._numbers if first is None else self._numbers[: bisect_left(self._numbers, first)]:
                 trial = self._trials[number]
-                if self.alike(reduced, self._reduced(trial.configuration), _details(trial)):
+                if self.alike(reduced, self._effective_part(trial.configuration), _details(trial)):
                     return trial
         return self._trials[first] if first is not None else None
 
@@ -105,7 +105,7 @@ class Equivalence:
             lack = self._memory.lacks(configuration) if self._memory is not None else ""
             if lack:
                 if key not in reported and self._lacking < _MOST_REPORTED:
-                    say(f"passed over, {lack}: {shown(configuration)}")
+                    say(f"passed over, {lack}: {configuration_text(configuration)}")
                     self._lacking += 1
                 reported.add(key)
                 return True
@@ -113,7 +113,7 @@ class Equivalence:
             if twin is None:
                 return False
             if key not in reported:
-                say(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
+                say(f"passed over, the same in effect as trial {twin.number}: {configuration_text(configuration)}")
             reported.add(key)
             return True
 
@@ -134,9 +134,9 @@ class Equivalence:
         self._numbers.remove(trial.number)
 
     def _key(self, trial: TrialRecord) -> frozenset[tuple[str, Any]]:
-        return frozenset(self._reduced(trial.configuration).items())
+        return frozenset(self._effective_part(trial.configuration).items())
 
-    def _reduced(self, configuration: Configuration) -> Configuration:
+    def _effective_part(self, configuration: Configuration) -> Configuration:
         return {name: value for name, value in configuration.items() if name not in self._inert}
 
 

@@ -121,7 +121,7 @@ class Race:
     def next_promotion(self, *, idle: bool) -> Entry | None:
         """Return the trial to train to its next rung, if any; with `idle`, a worker has nothing else to do."""
         for rung in range(len(self.bracket.sizes) - 2, -1, -1):
-            chosen = self._chosen(rung, idle=idle)
+            chosen = self._choose_entry(rung, idle=idle)
             if chosen is not None:
                 return chosen
         return None
@@ -135,12 +135,12 @@ class Race:
         rung = entry.level - 1
         return self._closed[rung] and entry not in self._waiting(rung)
 
-    def _chosen(self, rung: int, *, idle: bool) -> Entry | None:
+    def _choose_entry(self, rung: int, *, idle: bool) -> Entry | None:
         if self._closed[rung] and not self.eager:
             return next(iter(self._waiting(rung)), None)
         if not (idle or self.eager):
             return None
-        ranked = self._ranked(rung)
+        ranked = self._rank(rung)
         share = max(len(ranked) // self.eta, 1 if self._closed[rung] else 0)
         return next((entry for entry in ranked[:share] if not self._has_continued(entry, rung) and not entry.out), None)
 
@@ -149,12 +149,12 @@ class Race:
         gone = sum(self._has_continued(entry, rung) for entry in self.entries)
         size = self.bracket.sizes[rung + 1]
         if self.eager:
-            size = max(1, len(self._ranked(rung)) // self.eta)
+            size = max(1, len(self._rank(rung)) // self.eta)
         # A trial that has nothing left to train counts among those promoted, though it costs no time.
-        left = [entry for entry in self._ranked(rung) if not self._has_continued(entry, rung)][: max(0, size - gone)]
+        left = [entry for entry in self._rank(rung) if not self._has_continued(entry, rung)][: max(0, size - gone)]
         return [entry for entry in left if not entry.out]
 
-    def _ranked(self, rung: int) -> list[Entry]:
+    def _rank(self, rung: int) -> list[Entry]:
         reached = [entry for entry in self.entries if entry.level > rung and entry.values[rung] < inf]
         return sorted(reached, key=lambda entry: (entry.values[rung], entry.number))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.records.limit import metrics_of_run
 from autotune.records.measurement import Measured
 from autotune.records.outcome import Outcome
@@ -36,7 +36,7 @@ class MemoryBounds:
             peaks = [metrics[self._need.peak] for metrics in worked if self._need.peak in metrics]
             if peaks:
                 self._excess[trial.number] = max(peaks) - need, self._need.processes(trial.configuration)
-        elif any(_lacked_memory(outcome) for outcome in trial.outcomes):
+        elif any(_ran_out_of_memory(outcome) for outcome in trial.outcomes):
             self._failed[trial.number] = (need, trial.configuration)
 
     def lacks(self, configuration: Configuration) -> str:
@@ -54,7 +54,8 @@ class MemoryBounds:
         ]
         if too_much:
             number = min(too_much)[1]
-            return f"it needs as much memory as trial {number} ({shown(self._failed[number][1])}), which ran out of it"
+            failed = configuration_text(self._failed[number][1])
+            return f"it needs as much memory as trial {number} ({failed}), which ran out of it"
         # Each process has a share of the excess; what all share does not grow with their number.
         processes = self._need.processes(configuration)
         excess = [most * min(1.0, processes / count) for most, count in self._excess.values()]
@@ -65,7 +66,7 @@ class MemoryBounds:
         return ""
 
 
-def carried_over(need: MemoryNeed, workload: str, known: Iterable[Measured]) -> MemoryNeed:
+def carry_over_excess(need: MemoryNeed, workload: str, known: Iterable[Measured]) -> MemoryNeed:
     """Return `need` with the excess that runs of the same workload had on other machines, whatever their size."""
     peaks = (
         (need.bytes_of(one.configuration), one.told.get(need.peak)) for one in known if one.setting.workload == workload
@@ -74,5 +75,5 @@ def carried_over(need: MemoryNeed, workload: str, known: Iterable[Measured]) -> 
     return replace(need, excess_bytes=max(0.0, min(excess, default=0.0)))
 
 
-def _lacked_memory(outcome: Outcome) -> bool:
+def _ran_out_of_memory(outcome: Outcome) -> bool:
     return outcome.failure is FailureKind.OUT_OF_MEMORY and not outcome.over_memory_limit

@@ -92,13 +92,13 @@ def _changes(pace: Pace, trials: Sequence[TrialRecord]) -> Mapping[int, Changes]
     """Return the changes of forecasts during one run of each of the newest trials: a complete run if there is one."""
     found: dict[int, Changes] = {}
     for trial in trials[-_NEWEST:]:
-        runs = [_timed_run(outcome) for outcome in trial.outcomes if outcome.failure is None and outcome.timeline]
+        runs = [_as_timed_run(outcome) for outcome in trial.outcomes if outcome.failure is None and outcome.timeline]
         if runs:
             found[trial.number] = changes_of(pace, next((run for run in runs if run.end_s is not None), runs[-1]))
     return found
 
 
-def _timed_run(outcome: Outcome) -> TimedRun:
+def _as_timed_run(outcome: Outcome) -> TimedRun:
     return TimedRun(outcome.timeline, outcome.usage.elapsed_s if outcome.complete else None)
 
 

@@ -119,7 +119,7 @@ class RepeatScheduler:
         limit. Of a trade-off they are the trials whose place on the front became uncertain when another lost its own.
         """
         if self.front is not None:
-            return self._displaced(self.front, standings)
+            return self._trials_pushed_off(self.front, standings)
         best = standings.incumbent
         if best is not None and not best.settled:
             return []
@@ -128,11 +128,11 @@ class RepeatScheduler:
         value = inf if best is None else standings.effects.center(best.number)
         return young + [
             trial
-            for trial in standings.capped_below(value)
+            for trial in standings.trials_capped_below(value)
             if len(trial.runs) < self.rules.max_runs and trial.outcomes[-1].code != RECORDED_CAP
         ]
 
-    def _displaced(self, front: FrontRace, standings: Standings) -> list[TrialRecord]:
+    def _trials_pushed_off(self, front: FrontRace, standings: Standings) -> list[TrialRecord]:
         front.follow(standings.trials, standings.limits.keeps)
         unsure = []
         for number in front.front:
@@ -275,7 +275,7 @@ def observation(trial: TrialRecord, standings: Standings) -> Observation:
             runs = len(trial.measured(standings.metric.name))
             return Observation(value=standings.value(trial), runs=runs, points=points)
         case State.CAPPED:
-            return Observation(bound=standings.bound(trial))
+            return Observation(bound=standings.bound_of(trial))
         case State.RUNNING:
             return Observation(pending=True)
         case _:

@@ -127,7 +127,7 @@ def fit_model(  # noqa: PLR0913  by keyword
     spread = 0.0 if prior is NO_PRIOR else _OFF
     surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen], spread)
     best = _best(evidence, chosen, leant + surrogate.predict(x)[0])
-    limits = LimitModels.fitted(evidence.limited, x, evidence.runs, chosen)
+    limits = LimitModels.fit(evidence.limited, x, evidence.runs, chosen)
     if believing and evidence.pending.any():
         surrogate, limits = surrogate.believing(x[evidence.pending]), limits.believing(x[evidence.pending])
     measured = ~evidence.pending
@@ -167,4 +167,4 @@ def _best(evidence: TrainingData, chosen: NDArray[np.int64], mean: Array) -> flo
 def fit_prior_weights(evidence: TrainingData, prior: PriorMean, rows: Rows) -> PriorWeights:
     """Return the weights of a prior mean, fitted to the values and bounds of trials at value indexes (n, p)."""
     known = evidence.measured
-    return PriorWeights.fitted(prior, rows[known], evidence.values[known], evidence.censored[known])
+    return PriorWeights.fit(prior, rows[known], evidence.values[known], evidence.censored[known])

@@ -68,14 +68,14 @@ class Asker:
             self.sampler.learn(seen, shows_nothing)
         with self.store.as_optuna():
             index, history = self.store.patiently(lambda: self._read(seen or {}))
-            configurations = self._proposed(history, most, shows_nothing)
+            configurations = self._propose(history, most, shows_nothing)
             numbers = self.store.add_trials(configurations, index.distributions)
             trials = [TrialRecord(*trial) for trial in zip(numbers, configurations, strict=True)]
             for trial in trials:
                 index.add(trial.number, trial.configuration)
             return trials
 
-    def _proposed(
+    def _propose(
         self, history: History, most: int, shows_nothing: Callable[[Configuration], bool] | None
     ) -> list[Configuration]:
         """Return the next proposals; each one treats those before it as running."""
@@ -104,7 +104,7 @@ class Asker:
 
     def _read(self, seen: Mapping[int, Observation]) -> tuple[TrialIndex, History]:
         with self.store.as_optuna() as study:
-            index = self._known(study)
+            index = self._trial_index(study)
             return index, index.history(seen) or self.sampler.history(study)
 
     def prospect(self, seen: Mapping[int, Observation], noise: float) -> ExpectedGain | None:
@@ -127,7 +127,7 @@ class Asker:
         """Read the trials again before the next proposal, since they may have changed."""
         self._index = None
 
-    def _known(self, study: optuna.Study) -> TrialIndex:
+    def _trial_index(self, study: optuna.Study) -> TrialIndex:
         if self._index is None:
             trials = study.get_trials(deepcopy=False)
             self._index = TrialIndex.of(self.space, study.direction, self.sampler.informative_trials(trials))

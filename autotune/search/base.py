@@ -227,7 +227,7 @@ class Proposer(BaseSampler):
         tried = min(len(ended) - 1, len(self._predicted) - len(left))
         if self._shows_nothing is not None:
             left = left[[not self._shows_nothing(self._decode(row)) for row in left]]
-        return left if tried < _PATIENCE or _improved(ended, history.direction) else left[:0]
+        return left if tried < _PATIENCE or _has_improved(ended, history.direction) else left[:0]
 
     def _is_informative_other(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
         return other.number != trial.number and self._is_informative(other)
@@ -277,7 +277,7 @@ class Proposer(BaseSampler):
         return dict(self.space.decode(row[None, :])[0])
 
 
-def _improved(ended: Sequence[Observation], direction: StudyDirection) -> bool:
+def _has_improved(ended: Sequence[Observation], direction: StudyDirection) -> bool:
     """Return whether any observation is better than the first, that of the default; a failure counts as worst."""
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
     values = [np.inf if observation.value is None else sign * observation.value for observation in ended]

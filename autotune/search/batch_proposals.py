@@ -66,7 +66,7 @@ class PlanMaker(Protocol):
     def begin(self, order: PlanOrder) -> bool:
         """Order a plan; return False if another is being made."""
 
-    def finished(self) -> "BatchProposals | None":
+    def take_finished_plan(self) -> "BatchProposals | None":
         """Return the ordered plan once, when it is made."""
 
     def wait(self) -> "BatchProposals | None":
@@ -107,7 +107,7 @@ class BatchProposals:
         self._traits = model.space.traits_of(self._candidates)
         self._mean = model.prior_weights.of(self._candidates) + surrogate.predict(self._traits)[0]
         self._weights = model.weight(self._candidates, self._traits)
-        roots = _conditioned(scored, model.space.traits_of(rows[evidence.pending]), self._traits)
+        roots = _condition_on(scored, model.space.traits_of(rows[evidence.pending]), self._traits)
         self._variance = self._kernel.signal - np.einsum("ij,ij->j", roots, roots)
         self._roots = np.empty((len(roots) + 2 * self._lasts_for, len(chosen)))
         self._roots[: len(roots)] = roots
@@ -155,7 +155,7 @@ class BatchProposals:
         self._variance -= root**2
 
 
-def _conditioned(scored: ScoredCandidates, pending: Array, traits: Array) -> Array:
+def _condition_on(scored: ScoredCandidates, pending: Array, traits: Array) -> Array:
     """Return roots, (k, m), whose squares add up to the variance of candidates that the known points remove.
 
     Known are the points of the process, and the running ones, which count as measured at its mean.

@@ -168,7 +168,7 @@ class ValidSetSampler(Proposer):
             plan = self._plan
             return plan if plan is not None and self._plan_best_trial == leader and plan.lasts(seen, ended) else None
 
-        self._take(maker.finished())
+        self._take(maker.take_finished_plan())
         plan = lasting()
         if plan is None or not plan.serves(seen, ended):
             order()
@@ -210,7 +210,11 @@ class ValidSetSampler(Proposer):
         if prior is self._hint_prior is not NO_PRIOR and not self._has_weight(prior, evidence, history.rows):
             prior = NO_PRIOR
         model = fit_model(self.space, history.rows, evidence, prior, believing=believing, cores=self._cores)
-        return ScoredCandidates(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
+        return (
+            ScoredCandidates(model, evidence, *self._score_candidates(model, history.rows, evidence, rng))
+            if model
+            else None
+        )
 
     def _prior_of(self, history: History) -> PriorMean:
         if not are_ratios(history.observations):
@@ -247,7 +251,7 @@ class ValidSetSampler(Proposer):
         chosen: Rows = candidates[order[:PASSED_OVER]]
         return chosen
 
-    def _scored(
+    def _score_candidates(
         self, model: Posterior, seen: Rows, evidence: TrainingData, rng: np.random.Generator
     ) -> tuple[Rows, Array]:
         """Return candidates, (m, p), and their weighted expected improvement, (m,)."""

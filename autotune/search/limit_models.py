@@ -94,7 +94,7 @@ class LimitModels:
     processes: tuple[tuple[LimitedValues, GaussianProcess], ...] = ()
 
     @classmethod
-    def fitted(cls, limited: Sequence[LimitedValues], x: Array, runs: Array, chosen: NDArray[np.intp]) -> Self:
+    def fit(cls, limited: Sequence[LimitedValues], x: Array, runs: Array, chosen: NDArray[np.intp]) -> Self:
         """Fit the processes.
 
         Args:

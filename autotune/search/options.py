@@ -34,7 +34,7 @@ def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list
         if name == "seed":
             wrong = "set the seed by sampler.seed"
         elif name not in known and not _takes_any(made):
-            wrong = f"{made.__name__} has no option {name!r}{did_you_mean(name, known)}; {_listed(known)}"
+            wrong = f"{made.__name__} has no option {name!r}{did_you_mean(name, known)}; {_list_names(known)}"
         elif name in known and not _fits(value, known[name].annotation):
             wrong = f"must be {known[name].annotation}, got {value!r}"
         if wrong:
@@ -79,7 +79,7 @@ def _takes_any(made: type[BaseSampler]) -> bool:
     )
 
 
-def _listed(known: Mapping[str, Any]) -> str:
+def _list_names(known: Mapping[str, Any]) -> str:
     return f"it has {', '.join(known)}" if known else "it has none"
 
 

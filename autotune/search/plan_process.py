@@ -74,7 +74,7 @@ class PlanProcess:
             self.is_lost = True
         return self._busy
 
-    def finished(self) -> BatchProposals | None:
+    def take_finished_plan(self) -> BatchProposals | None:
         """Return the ordered plan once, when it is made."""
         return self._receive() if self._busy and self._has_answer() else None
 

@@ -72,7 +72,7 @@ class AccessControl:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_SECURITY, *_cached(scope["path"])]
+                message["headers"] = [*message["headers"], *_SECURITY, *_cache_headers(scope["path"])]
             await send(message)
 
         headers, state = Headers(scope=scope), scope.setdefault("state", {})
@@ -166,5 +166,5 @@ class AccessControl:
         return grant is not None and grant.scope.allows(need)
 
 
-def _cached(path: str) -> tuple[tuple[bytes, bytes], ...]:
+def _cache_headers(path: str) -> tuple[tuple[bytes, bytes], ...]:
     return ((b"cache-control", b"no-cache" if path.startswith(_PAGE) or path == "/" else b"no-store"),)

@@ -31,7 +31,7 @@ class News:
     event: str
     data: Any
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the news as one server-sent event."""
         return f"id: {self.stamp}\nevent: {self.event}\ndata: {json.dumps(self.data)}\n\n".encode()
 
@@ -79,7 +79,7 @@ class _Topic:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def publish(self, news: News) -> None:
-        self.stamp, self.last, self.number = news.stamp, news.encoded(), self.number + 1
+        self.stamp, self.last, self.number = news.stamp, news.encode(), self.number + 1
         self.wake()
 
     def wake(self) -> None:

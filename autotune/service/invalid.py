@@ -57,7 +57,7 @@ def _sentence(errors: list[Mapping[str, Any]]) -> str:
     rules = [_rule(error) for error in errors]
     if any(rule is None for rule in rules):
         return "; ".join(str(error["msg"]) for error in errors)
-    return f"{_given(errors[0].get('input'))} was given; it must be {' or '.join(filter(None, rules))}"
+    return f"{_given_text(errors[0].get('input'))} was given; it must be {' or '.join(filter(None, rules))}"
 
 
 def _rule(error: Mapping[str, Any]) -> str | None:
@@ -68,6 +68,6 @@ def _rule(error: Mapping[str, Any]) -> str | None:
     return None if kind is None else kind.format(**context)
 
 
-def _given(value: object) -> str:
+def _given_text(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -93,14 +93,14 @@ def handle_problems(app: FastAPI) -> None:
         return problem(422, "; ".join(f"{name}: {text}" for name, text in fields.items()), fields=fields)
 
     @app.exception_handler(HTTPException)
-    def _refused(request: Request, error: HTTPException) -> JSONResponse:
+    def _answer_http_error(request: Request, error: HTTPException) -> JSONResponse:
         headers = dict(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers["Allow"] = ", ".join(_methods(request))
         return problem(error.status_code, f"{request.method}: {error.detail}", headers)
 
     @app.exception_handler(Exception)
-    def _failed(request: Request, error: Exception) -> JSONResponse:
+    def _answer_defect(request: Request, error: Exception) -> JSONResponse:
         del request, error  # the server's log has it
         return problem(500, "this failed by a mistake of the service; its log has the details")
 

@@ -62,7 +62,7 @@ class StudySummaries:
         self._importance = lru_cache(maxsize=_KEPT)(self._importance_at)
         # The list needs all studies: with a cache as small as that of summaries, each request would read all again.
         self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._brief_at)
-        self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._known_at)
+        self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._best_at)
 
     def _charts_at(self, name: str, version: int) -> Mapping[str, Chart]:
         store, summary = self._as_read(name, version)
@@ -143,9 +143,9 @@ class StudySummaries:
         Raises:
             StorageError: the storage cannot be read.
         """
-        return {name: self._served_version(name, newest) for name, newest in self.stored.versions().items()}
+        return {name: self._version_to_serve(name, newest) for name, newest in self.stored.versions().items()}
 
-    def _served_version(self, name: str, newest: int) -> int:
+    def _version_to_serve(self, name: str, newest: int) -> int:
         kept = self._kept.get(name)
         return newest if kept is None or kept.version is None or monotonic() >= kept.until else kept.version
 
@@ -178,7 +178,7 @@ class StudySummaries:
         _, summary = self._as_read(name, self.version(name) or 0)
         return estimate(summary, trials, workers)
 
-    def _known_at(self, name: str, version: int) -> KnownConfiguration | None:
+    def _best_at(self, name: str, version: int) -> KnownConfiguration | None:
         return known_configuration(*self._as_read(name, version))
 
     def version(self, name: str) -> int | None:

@@ -109,7 +109,7 @@ class TokenBook:
         except OverflowError:
             msg = "--expires is more than the calendar has; leave it out for a token that does not expire"
             raise AutotuneError(msg) from None
-        with self._locked() as known:
+        with self._lock() as known:
             if name in known and not known[name].expired:
                 msg = (
                     f"{name!r} has a token, which cannot be shown again: remove it first "
@@ -128,7 +128,7 @@ class TokenBook:
             AutotuneError: no user of that name has one.
             StorageError: the file cannot be written.
         """
-        with self._locked() as known:
+        with self._lock() as known:
             if name not in known:
                 msg = f"nobody called {name!r} has a token; there are: {', '.join(known) or 'none'}"
                 raise AutotuneError(msg)
@@ -144,7 +144,7 @@ class TokenBook:
             status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_ino)
             if stamp != self._read_at:
-                self._known = _parsed(self._read())
+                self._known = _parse(self._read())
                 self._read_at = stamp
         except FileNotFoundError:
             self._known, self._read_at = {}, None
@@ -174,7 +174,7 @@ class TokenBook:
         return matching[0] if matching else None
 
     @contextmanager
-    def _locked(self) -> Iterator[Mapping[str, KeptToken]]:
+    def _lock(self) -> Iterator[Mapping[str, KeptToken]]:
         """Hold the lock of the file, so that no change is lost, least of all a removal."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -204,7 +204,7 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _parsed(text: str) -> Mapping[str, KeptToken]:
+def _parse(text: str) -> Mapping[str, KeptToken]:
     try:
         tokens = json.loads(text)
         return {name: KeptToken.read(record) for name, record in tokens.items()}

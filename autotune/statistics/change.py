@@ -67,7 +67,7 @@ def shift(checks: Sequence[Sequence[float]], check_effect: float) -> Shift:
     since = int(likely.sum(axis=0).argmax())
     # Over all beginnings: the most likely one is known no better than the size.
     size, low, high = _interval(likely, found.moved / found.precision, 1.0 / found.precision)
-    centers, variances = _levels(_clipped(values)[since + 1 :], found)
+    centers, variances = _levels(_clip(values)[since + 1 :], found)
     after = _interval(likely[:, since] * _heavier(found.effects, check_effect), centers, variances)
     return Shift(float(found.ratios.sum()), since + 1, size, low, high, after)
 
@@ -107,7 +107,7 @@ def explanations(checks: Sequence[Matrix], check_effect: float) -> Explanations:
 
     Checks may have further axes in front of their values, for many histories at once.
     """
-    clipped = _clipped(checks)
+    clipped = _clip(checks)
     means = np.stack([check.mean(axis=-1) for check in clipped], axis=-1)
     squares = [((check - check.mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1) for check in clipped]
     within = np.stack(squares, axis=-1).sum(axis=-1, keepdims=True)
@@ -176,7 +176,7 @@ def _interval(shares: Matrix, centers: Matrix, variances: Matrix) -> tuple[float
     return mean, mean - reach, mean + reach
 
 
-def _clipped(checks: Sequence[Matrix]) -> list[Matrix]:
+def _clip(checks: Sequence[Matrix]) -> list[Matrix]:
     """Return the values of each check, with what lies far from its middle drawn towards it."""
     medians = [np.median(check, axis=-1, keepdims=True) for check in checks]
     # The middle of three values is one of them: its distance of 0 says nothing of the noise.

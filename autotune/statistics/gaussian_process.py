@@ -95,7 +95,7 @@ class Kernel:
         covariances: Array = reduce(np.add, parts)
         return covariances
 
-    def paired(self, a: Array, b: Array) -> Array:
+    def covariance_by_row(self, a: Array, b: Array) -> Array:
         """Return the covariances, (n,), of the rows of `a` and `b`, (n, d), pair by pair."""
         squared = ((a - b) / self.scales) ** 2
         parts = (
@@ -169,7 +169,7 @@ class Posterior:
         Both are 0 for a pair of equal places.
         """
         known = np.einsum("ij,ij->j", self.roots[:, first], self.roots[:, second])
-        prior = self.process.kernel.paired(self.x[first], self.x[second])
+        prior = self.process.kernel.covariance_by_row(self.x[first], self.x[second])
         covariance = self.process.scale**2 * (prior - known)
         variance = self.deviation[first] ** 2 + self.deviation[second] ** 2 - 2.0 * covariance
         deviation: Array = np.sqrt(np.maximum(variance, 0.0))

@@ -23,11 +23,11 @@ class Hypervolume:
     def add(self, point: Costs) -> None:
         """Count a point; one that is beyond the reference point in any metric adds nothing."""
         if all(cost < end for cost, end in zip(point, self._reference, strict=True)):
-            self.value += _added(point, self._front, self._reference)
+            self.value += _volume_gain(point, self._front, self._reference)
             self._front = _non_dominated([*self._front, point])
 
 
-def _added(point: Costs, others: Iterable[Costs], reference: Costs) -> float:
+def _volume_gain(point: Costs, others: Iterable[Costs], reference: Costs) -> float:
     """Return the volume that a point dominates and none of `others` does."""
     own = prod(end - cost for cost, end in zip(point, reference, strict=True))
     return own - _volume(_non_dominated(tuple(map(max, point, other)) for other in others), reference)
@@ -43,7 +43,7 @@ def _volume(front: Sequence[Costs], reference: Costs) -> float:
     ordered = sorted(front, key=lambda point: -point[-1])
     flat = [point[:-1] for point in ordered]
     return sum(
-        (reference[-1] - point[-1]) * _added(flat[index], flat[index + 1 :], reference[:-1])
+        (reference[-1] - point[-1]) * _volume_gain(flat[index], flat[index + 1 :], reference[:-1])
         for index, point in enumerate(ordered)
     )
 

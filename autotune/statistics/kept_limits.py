@@ -46,12 +46,12 @@ class KeptLimits:
         if trial.complete:
             self._values[trial.number] = self._of(runs)
         for limit, samples in zip(self.limits, self._samples, strict=True):
-            known = _known(limit, runs) if trial.complete else []
+            known = _values_of_limit(limit, runs) if trial.complete else []
             # Relative to the limit, since the noise of runs is estimated relatively.
             samples.put(trial.number, [MeasuredRun(trial.number, block, value / limit.scale) for block, value in known])
 
     def _of(self, runs: Sequence[Run]) -> tuple[float | None, ...]:
-        known = ([value for _, value in _known(limit, runs)] for limit in self.limits)
+        known = ([value for _, value in _values_of_limit(limit, runs)] for limit in self.limits)
         return tuple(center(values, self._statistic) if values else None for values in known)
 
     def values(self, number: int) -> tuple[float | None, ...]:
@@ -79,14 +79,14 @@ class KeptLimits:
 
     def breaches(self, number: int) -> tuple[Breach, ...]:
         """Return the limits that a complete trial breaks; empty for other trials, of which nothing is known."""
-        return self._broken(self.values(number))
+        return self._breaches(self.values(number))
 
-    def broken_in(self, runs: Iterable[Run]) -> tuple[Breach, ...]:
+    def breaches_in(self, runs: Iterable[Run]) -> tuple[Breach, ...]:
         """Return the limits that the complete ones of a configuration's runs break; empty if none is complete."""
         complete = [run for run in runs if run.outcome.complete]
-        return self._broken(self._of(complete)) if complete else ()
+        return self._breaches(self._of(complete)) if complete else ()
 
-    def _broken(self, values: Sequence[float | None]) -> tuple[Breach, ...]:
+    def _breaches(self, values: Sequence[float | None]) -> tuple[Breach, ...]:
         pairs = zip(self.limits, values, strict=False)
         return tuple(Breach(limit, value) for limit, value in pairs if value is None or not limit.allows(value))
 
@@ -108,7 +108,7 @@ class KeptLimits:
         return Standing.OPEN if Standing.OPEN in standings else Standing.WON
 
 
-def _known(limit: Limit, runs: Iterable[Run]) -> list[tuple[int, float]]:
+def _values_of_limit(limit: Limit, runs: Iterable[Run]) -> list[tuple[int, float]]:
     """Return the values of a limited metric, each with the block of its run."""
     name = limit.metric.name
     values = ((run.block, metrics_of_run(run.outcome).get(name)) for run in runs)

@@ -25,7 +25,7 @@ def ends(interval: Interval, metric: Metric) -> str:
     return f"{low:.3f} to {high:.3f}"
 
 
-def moved(interval: Interval, metric: Metric) -> str:
+def change_text(interval: Interval, metric: Metric) -> str:
     """Return how much lower or higher a metric is: `memory_bytes 1.204 times higher (1.188 to 1.220)`.
 
     The interval is of a ratio, above 1 if it is better.

@@ -97,7 +97,7 @@ class Standings:
                 if trial.settled:
                     change(self._leading, entry)
         elif trial.state is State.CAPPED:
-            change(self._capped, (self.to_log(self.bound(trial)), number))
+            change(self._capped, (self.to_log(self.bound_of(trial)), number))
         if not trial.settled:
             change(self._open, number)
         else:
@@ -121,12 +121,12 @@ class Standings:
         if not trial.complete:
             return []
         return [
-            MeasuredRun(trial.number, run.block, self.to_log(self._known(run.outcome)), run.host)
+            MeasuredRun(trial.number, run.block, self.to_log(self._value_of_outcome(run.outcome)), run.host)
             for run in trial.runs
             if run.outcome.failure is None
         ]
 
-    def _known(self, outcome: Outcome) -> float:
+    def _value_of_outcome(self, outcome: Outcome) -> float:
         return outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
 
     @property
@@ -187,7 +187,7 @@ class Standings:
         best = self._leading or self._keeping
         return self._trials[best[0][1]] if best else None
 
-    def capped_below(self, logarithm: float) -> list[TrialRecord]:
+    def trials_capped_below(self, logarithm: float) -> list[TrialRecord]:
         """Return the capped trials whose bound is better than a value, in the order of their numbers."""
         capped = self._capped[: bisect_left(self._capped, (logarithm, -1))]
         return [self._trials[number] for _, number in sorted(capped, key=lambda entry: entry[1])]
@@ -196,9 +196,9 @@ class Standings:
         """Return the value of a complete trial: the statistic of its runs."""
         return self.from_log(self._samples.center(trial.number))
 
-    def bound(self, trial: TrialRecord) -> float:
+    def bound_of(self, trial: TrialRecord) -> float:
         """Return the bound of a capped trial: its value is no better."""
-        values = [self.to_log(self._known(outcome)) for outcome in trial.outcomes if outcome.failure is None]
+        values = [self.to_log(self._value_of_outcome(outcome)) for outcome in trial.outcomes if outcome.failure is None]
         return self.from_log(center(values, self.statistic))
 
     def gain(self, trial: TrialRecord) -> float | None:

@@ -72,7 +72,7 @@ class Verdict(Stored):
     mode_why: str = ""
     abreast: float | None = None
 
-    def asked_now(self, study: Mapping[str, Any]) -> Self:
+    def with_settings_of(self, study: Mapping[str, Any]) -> Self:
         """Return the verdict with the confidence and precisions of `study`, the newest session's study file.
 
         The pairs are measurements, so they stay as they are.
@@ -141,7 +141,7 @@ class Verdict(Stored):
         if self.significant(metric):
             return self.comparison(metric)
         if self.unreliable:
-            return f"The winner fails too often, so keep the default configuration: {self.failed_text()}"
+            return f"The winner fails too often, so keep the default configuration: {self.failure_text()}"
         worse = "Worse than" if metric.is_quality else "Slower than"
         judgement = worse if self.slower(metric) else "No significant gain over"
         return f"{judgement} the default configuration, so keep that: {self.comparison(metric, 'it')}"
@@ -177,11 +177,11 @@ class Verdict(Stored):
                 "every pair gave exactly the same values: the program draws the same random numbers each time, so this "
                 "says nothing of others; let it use AUTOTUNE_SEED"
             )
-        failed = self.failed_text() if self.known and self.winner_failures and not self.unreliable else None
-        doubts = (failed, self._on_few_nodes(metric), self._moved(metric, tuned), self._imprecise(metric))
+        failed = self.failure_text() if self.known and self.winner_failures and not self.unreliable else None
+        doubts = (failed, self._on_few_nodes(metric), self._speed_change_text(metric, tuned), self._imprecise(metric))
         return "; ".join(filter(None, doubts)) or None
 
-    def failed_text(self) -> str:
+    def failure_text(self) -> str:
         """Return how often the winner failed, and its first failure."""
         failed = len(self.winner_failures)
         return f"the winner failed in {failed} of {failed + len(self.pairs)} fresh runs: {self.winner_failures[0]}"
@@ -197,7 +197,7 @@ class Verdict(Stored):
             return None
         return f"on {', '.join(spread.losing)} the default was better"
 
-    def _moved(self, metric: Metric, tuned: Sequence[float]) -> str | None:
+    def _speed_change_text(self, metric: Metric, tuned: Sequence[float]) -> str | None:
         """Return that the machine's speed changed between tuning and verdict; not judged over several nodes."""
         if not self.known or not metric.is_pace or self.spread(metric) is not None:
             return None

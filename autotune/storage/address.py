@@ -29,7 +29,7 @@ def sqlite_path(url: str) -> Path | None:
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
 
 
-def shown(url: str) -> str:
+def hide_password(url: str) -> str:
     """Return the address without its password, for messages."""
     scheme, separator, rest = url.partition("://")
     credentials, at, host = rest.rpartition("@")

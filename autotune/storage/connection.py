@@ -15,7 +15,7 @@ import sqlalchemy.exc
 from sqlalchemy import Connection, Engine, NullPool, func, select
 
 from autotune.errors import StorageError
-from autotune.storage.address import is_postgresql, shown, sqlite_path
+from autotune.storage.address import hide_password, is_postgresql, sqlite_path
 from autotune.storage.sqlite.file import READING, check_writable, merge_log_at_exit, sqlite_address
 from autotune.storage.sqlite.journal import set_journal
 
@@ -127,8 +127,8 @@ def storage_errors(url: str) -> Iterator[None]:
     except ImportError as error:
         package = "'psycopg[binary]'" if is_postgresql(url) else "the driver that the address names"
         msg = (
-            f"storage {shown(url)} cannot be used: the driver for it is not installed ({error.__cause__ or error}); "
-            f"install it: {sys.executable} -m pip install {package}"
+            f"storage {hide_password(url)} cannot be used: the driver for it is not installed "
+            f"({error.__cause__ or error}); install it: {sys.executable} -m pip install {package}"
         )
         raise StorageError(msg) from error
     except _refusals_of_optuna() as error:
@@ -152,7 +152,7 @@ def _unusable(url: str, error: Exception) -> StorageError:
     if sqlite_path(url) is None:
         ask = "is the server there? does it know this user, the password and the database?"
     return kind(
-        f"storage {shown(url)} cannot be used: {reason}; what was finished before is safe, "
+        f"storage {hide_password(url)} cannot be used: {reason}; what was finished before is safe, "
         f"mend it ({ask}) and use the same command again"
     )
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from autotune.errors import StorageError
 from autotune.records.measurement import Measured
-from autotune.storage.address import shown
+from autotune.storage.address import hide_password
 from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.optuna_storage import open_for_writing
@@ -121,10 +121,10 @@ class MeasurementStore:
                 for source in sorted(sources)
                 for row in connection.execute(wanted.where(MEASUREMENTS.c.source == source))
             }
-            records = {digest: _stored(one) for digest, one in given.items()}
+            records = {digest: _as_stored(one) for digest, one in given.items()}
             elsewhere = {
                 row.content: row.setting.source
-                for row in self._kept(connection, sorted({one.setting.program for one in given.values()}))
+                for row in self._measurements_of(connection, sorted({one.setting.program for one in given.values()}))
             }
             twice = {digest for digest, one in given.items() if digest not in known and one.content in elsewhere}
             new = [digest for digest in given if digest not in known and digest not in twice]
@@ -138,7 +138,7 @@ class MeasurementStore:
         others = tuple(dict.fromkeys(elsewhere[given[digest].content] for digest in given if digest in twice))
         return Added(len(new), len(changed), len(given) - len(new) - len(changed), others)
 
-    def _kept(self, connection: Connection, programs: list[str]) -> list[Measured]:
+    def _measurements_of(self, connection: Connection, programs: list[str]) -> list[Measured]:
         """Return the stored measurements of programs; skip those that cannot be read."""
         wanted = select(MEASUREMENTS.c.record).where(MEASUREMENTS.c.program.in_(programs))
         kept = []
@@ -173,8 +173,8 @@ class MeasurementStore:
             return [Measured.from_dict(record) for record in records]
         except ValueError as error:
             msg = (
-                f"imported measurements in {shown(self._url)} are not as this version writes them ({error!r}): remove "
-                "them with `autotune storage import --remove SOURCE`, and import them again"
+                f"imported measurements in {hide_password(self._url)} are not as this version writes them ({error!r}): "
+                "remove them with `autotune storage import --remove SOURCE`, and import them again"
             )
             raise StorageError(msg) from error
 
@@ -210,7 +210,7 @@ def _digest(one: Measured) -> str:
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
-def _stored(one: Measured) -> dict[str, Any]:
+def _as_stored(one: Measured) -> dict[str, Any]:
     """Return the record as storage returns it, so that the two can be compared."""
     found: dict[str, Any] = json.loads(json.dumps(one.to_dict()))
     return found

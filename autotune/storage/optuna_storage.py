@@ -112,14 +112,14 @@ def optuna_revision(url: str) -> str | None:
     finally:
         engine.dispose()
     # None: the process that created the tables was killed before it wrote the revision. Optuna writes it now.
-    known = _known_revisions()
+    known = _revisions_of_optuna()
     if found is None or found == known[0]:
         return found
     raise other_optuna(url, found, known=found in known)
 
 
 @cache
-def _known_revisions() -> tuple[str, ...]:
+def _revisions_of_optuna() -> tuple[str, ...]:
     """Return the revisions that the installed Optuna knows, newest first.
 
     Cached, because Optuna loads every migration script to list them.

@@ -10,7 +10,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.statistics.verdict import Verdict
-from autotune.storage.address import shown
+from autotune.storage.address import hide_password
 
 DEFINITION = "definition"
 VERDICT = "verdict"
@@ -81,7 +81,7 @@ def labels_of(study: ReadableStudy) -> Labels:
 def stored_verdict(study: ReadableStudy) -> Verdict | None:
     """Return the stored verdict, at the confidence that the study file asks for now; None if there is none."""
     stored = study.attribute(VERDICT)
-    return Verdict.from_dict(stored).asked_now(study.definition.study) if stored else None
+    return Verdict.from_dict(stored).with_settings_of(study.definition.study) if stored else None
 
 
 def check_same(url: str, name: str, stored: Definition, definition: Definition) -> None:
@@ -94,7 +94,7 @@ def check_same(url: str, name: str, stored: Definition, definition: Definition) 
     if differences:
         lines = "\n".join(f"  {line}" for line in differences)
         msg = (
-            f"study {name!r} in {shown(url)} is about something else, "
+            f"study {name!r} in {hide_password(url)} is about something else, "
             f"its measurements cannot be continued:\n{lines}\n"
             "start another one with --name NEW-NAME, or use another --storage"
         )

@@ -93,7 +93,7 @@ class RunLog(Protocol):
     def runs(self) -> list[Run]:
         """Return every run."""
 
-    def keyed(self) -> Mapping[int, Run]:
+    def by_key(self) -> Mapping[int, Run]:
         """Return every run by its key in the log, which never changes."""
 
     def count(self) -> int:
@@ -140,7 +140,7 @@ class MemoryRunLog:
         """Return every run."""
         return list(self._runs)
 
-    def keyed(self) -> dict[int, Run]:
+    def by_key(self) -> dict[int, Run]:
         """Return every run by its place in the log."""
         return dict(enumerate(self._runs))
 
@@ -199,9 +199,9 @@ class SqlRunLog:
 
     def runs(self) -> list[Run]:
         """Return every run."""
-        return list(self.keyed().values())
+        return list(self.by_key().values())
 
-    def keyed(self) -> dict[int, Run]:
+    def by_key(self) -> dict[int, Run]:
         """Return every run by its key, in the order in which they ended."""
         wanted = select(RUNS).where(RUNS.c.study == self._study).order_by(RUNS.c.id)
         with self._engine.connect() as connection:

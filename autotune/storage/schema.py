@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from autotune import __version__
 from autotune.errors import StorageError
-from autotune.storage.address import shown
+from autotune.storage.address import hide_password
 from autotune.storage.tables import VERSION
 
 _SCHEMA = sa.Table(
@@ -32,7 +32,7 @@ def known_version(connection: sa.Connection, url: str) -> int | None:
         return version
     age, todo = ("a newer", "update autotune") if version > VERSION else ("an older", "use another one, --storage NEW")
     msg = (
-        f"storage {shown(url)} was written by {age} autotune (version {version} of its tables); "
+        f"storage {hide_password(url)} was written by {age} autotune (version {version} of its tables); "
         f"autotune {__version__} reads version {VERSION}: {todo}; nothing was read or changed"
     )
     raise StorageError(msg)
@@ -47,9 +47,8 @@ def check_studies(connection: sa.Connection, url: str) -> None:
     known_version(connection, url)
     if sa.inspect(connection).has_table(_STUDIES):
         return
-    msg = (
-        f"no studies in {shown(url)}; `autotune study` makes them, --storage or AUTOTUNE_STORAGE names another storage"
-    )
+    address = hide_password(url)
+    msg = f"no studies in {address}; `autotune study` makes them, --storage or AUTOTUNE_STORAGE names another storage"
     raise StorageError(msg)
 
 
@@ -62,7 +61,8 @@ def write_version(connection: sa.Connection) -> None:
 
 def other_optuna(url: str, revision: str, *, known: bool) -> StorageError:
     """Return the error for tables of another Optuna; `known` says that the installed one is newer than the tables."""
-    there = f"storage {shown(url)} has the tables of {'an older' if known else 'a newer'} Optuna (revision {revision})"
+    age = "an older" if known else "a newer"
+    there = f"storage {hide_password(url)} has the tables of {age} Optuna (revision {revision})"
     todo = (
         "copy the storage, and use `optuna storage upgrade`"
         if known

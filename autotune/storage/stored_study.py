@@ -10,7 +10,7 @@ from typing import Any
 
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
-from autotune.storage.address import is_postgresql, shown, sqlite_path
+from autotune.storage.address import hide_password, is_postgresql, sqlite_path
 from autotune.storage.optuna_tables import are_known, parameter_reader
 from autotune.storage.readable import (
     ABANDONED,
@@ -96,7 +96,7 @@ class StoredStudy:
         ]
 
 
-def stored_study(url: str, name: str) -> ReadableStudy:
+def open_stored_study(url: str, name: str) -> ReadableStudy:
     """Open the study called `name` for reading.
 
     Raises:
@@ -118,13 +118,13 @@ def study_in(tables: Tables, url: str, name: str) -> StoredStudy:
     """
     keys = dict(tables.rows(_NAMES))
     if name not in keys:
-        msg = f"no study {name!r} in {shown(url)}; there: {', '.join(keys) or 'none'}"
+        msg = f"no study {name!r} in {hide_password(url)}; there: {', '.join(keys) or 'none'}"
         raise StorageError(msg)
     found = dict(tables.rows(_ATTRIBUTES_OF, study=keys[name]))
     if DEFINITION not in found:
-        msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
+        msg = f"study {name!r} in {hide_password(url)} was not made by autotune, or was interrupted while it was made"
         raise StorageError(msg)
-    return StoredStudy(tables, keys[name], name, _decoded(found))
+    return StoredStudy(tables, keys[name], name, _decode(found))
 
 
 def check_continues(url: str, name: str, definition: Definition) -> None:
@@ -138,12 +138,12 @@ def check_continues(url: str, name: str, definition: Definition) -> None:
     if tables is None:
         return  # opening the study checks it again, through Optuna
     keys, attributes = _studies(tables)
-    stored = _decoded(attributes[keys[name]]) if name in keys else {}
+    stored = _decode(attributes[keys[name]]) if name in keys else {}
     if DEFINITION in stored:
         check_same(url, name, Definition.from_dict(stored[DEFINITION]), definition)
 
 
-def stored_studies(url: str) -> list[ReadableStudy]:
+def open_stored_studies(url: str) -> list[ReadableStudy]:
     """Open all of autotune's studies in a storage for reading; skip those whose creation was interrupted.
 
     Raises:
@@ -157,7 +157,7 @@ def stored_studies(url: str) -> list[ReadableStudy]:
         return [store for store in opened if store is not None]
     keys, attributes = _studies(tables)
     return [
-        StoredStudy(tables, key, name, _decoded(attributes[key]))
+        StoredStudy(tables, key, name, _decode(attributes[key]))
         for name, key in keys.items()
         if DEFINITION in attributes[key]
     ]
@@ -194,5 +194,5 @@ def _studies(tables: Tables) -> tuple[dict[str, int], dict[int, dict[str, str]]]
     return dict(tables.rows(_NAMES)), attributes
 
 
-def _decoded(attributes: Mapping[str, str]) -> dict[str, Any]:
+def _decode(attributes: Mapping[str, str]) -> dict[str, Any]:
     return {key: json.loads(value) for key, value in attributes.items()}

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from autotune.errors import StorageError
 from autotune.records.labels import Labels
-from autotune.storage.address import shown, sqlite_path
+from autotune.storage.address import hide_password, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
@@ -171,7 +171,7 @@ class StoredStudies:
             try:
                 number = self._storage.get_study_id_from_name(name)
             except KeyError:
-                msg = f"no study {name!r} in {shown(self._url)}"
+                msg = f"no study {name!r} in {hide_password(self._url)}"
                 raise StorageError(msg) from None
             # The runs first: if this is interrupted, the study is still listed and can be removed again.
             with self._engine.begin() as connection:

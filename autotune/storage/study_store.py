@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
-from autotune.storage.address import place, shown
+from autotune.storage.address import hide_password, place
 from autotune.storage.amendment import Amendment, amend
 from autotune.storage.connection import Patience, storage_errors, write_transaction
 from autotune.storage.leases import Fence, LeaseBook
@@ -117,11 +117,12 @@ class StudyStore:
             names = optuna.get_all_study_names(storage)
             if name not in names:
                 known = ", ".join(names) or "none"
-                msg = f"no study {name!r} in {shown(url)}; there: {known}"
+                msg = f"no study {name!r} in {hide_password(url)}; there: {known}"
                 raise StorageError(msg)
             study = optuna.load_study(study_name=name, storage=storage)
             if DEFINITION not in study.user_attrs:
-                msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
+                address = hide_password(url)
+                msg = f"study {name!r} in {address} was not made by autotune, or was interrupted while it was made"
                 raise StorageError(msg)
             return cls(url, storage, study, _log(storage, study))
 
@@ -223,10 +224,10 @@ class StudyStore:
             return self._log.runs()
 
     @_patient
-    def keyed_runs(self) -> Mapping[int, Run]:
+    def runs_by_key(self) -> Mapping[int, Run]:
         """Return every run by its key in the log, for an `Amendment`."""
         with storage_errors(self._url):
-            return self._log.keyed()
+            return self._log.by_key()
 
     def amend(self, amendment: Amendment) -> None:
         """Apply an amendment in one transaction; the caller must hold the study's lock."""

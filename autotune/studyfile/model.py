@@ -24,12 +24,12 @@ AUTO = "auto"
 """Value of `trials` for a study that decides by itself when to stop."""
 
 
-def _written(value: object) -> object:
+def _number_as_text(value: object) -> object:
     """Return a number as the text of an expression; anything else as it is."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-Expression = Annotated[str, BeforeValidator(_written)]
+Expression = Annotated[str, BeforeValidator(_number_as_text)]
 
 
 class InputSection(Section):
@@ -71,7 +71,7 @@ class BudgetSection(Section):
 
     @field_validator("trials", mode="plain")
     @classmethod
-    def _counted(cls, trials: object) -> object:
+    def _check_trials(cls, trials: object) -> object:
         if trials == AUTO or (isinstance(trials, int) and not isinstance(trials, bool) and trials >= 1):
             return trials
         msg = f"must be a whole number from 1 up, or {AUTO!r}"
@@ -114,7 +114,7 @@ class SamplerSection(Section):
 
     @field_validator("name")
     @classmethod
-    def _known(cls, name: str) -> str:
+    def _check_known(cls, name: str) -> str:
         if name.startswith("optunahub:") and "@" not in name:
             msg = (
                 f"{name} says not which revision: write optunahub:PACKAGE@COMMIT, with the 40 digits of a commit of "
@@ -265,7 +265,7 @@ class RunsSection(Section):
     keep_days: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
-def _named(name: str) -> str:
+def _check_name(name: str) -> str:
     if not re.fullmatch(NAME, name):
         msg = (
             "a study's name begins with one of A-Z, a-z, 0-9, and has these, '.', '_' and '-' only; "
@@ -321,7 +321,7 @@ class StudyFile(Section):
     all inputs with a weight together, and the winner is compared with the default on the others.
     """
 
-    name: Annotated[str, AfterValidator(_named)]
+    name: Annotated[str, AfterValidator(_check_name)]
     description: str = ""
     objective: str
     target: str | None = None

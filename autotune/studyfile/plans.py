@@ -32,7 +32,7 @@ def plan_of(study: StudyFile, folder: Path, plan: PlanOptions) -> Plan:
     """
     if not study.inputs:
         return plan_with_software(study, study.options, folder, plan)
-    return together(_planned(study, study.optimised_inputs, folder, plan)).tuned
+    return together(_plan_inputs(study, study.optimised_inputs, folder, plan)).tuned
 
 
 def plans_of(study: StudyFile, folder: Path, plan: PlanOptions) -> StudyPlans:
@@ -43,16 +43,18 @@ def plans_of(study: StudyFile, folder: Path, plan: PlanOptions) -> StudyPlans:
     """
     if not study.inputs:
         return StudyPlans(plan_of(study, folder, plan))
-    return together(_planned(study, study.inputs, folder, plan))
+    return together(_plan_inputs(study, study.inputs, folder, plan))
 
 
-def _planned(study: StudyFile, inputs: Sequence[InputSection], folder: Path, plan: PlanOptions) -> list[PlannedInput]:
+def _plan_inputs(
+    study: StudyFile, inputs: Sequence[InputSection], folder: Path, plan: PlanOptions
+) -> list[PlannedInput]:
     planned, errors = [], []
     for one in inputs:
         index = study.inputs.index(one)
         try:
             own = plan_with_software(study, study.options_of(one), folder / one.name, plan)
-            planned.append(planned_input(own, index, one))
+            planned.append(plan_input(own, index, one))
         except PlanError as error:
             errors += [of_input(problem, index, one) for problem in error.problems]
     if errors:
@@ -60,7 +62,7 @@ def _planned(study: StudyFile, inputs: Sequence[InputSection], folder: Path, pla
     return planned
 
 
-def planned_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
+def plan_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
     """Return the plan of an input, with the paths of its mentions as they are in the study file."""
     mentioned = (replace(mention, path=_path_of_input(mention.path, index, one)) for mention in plan.mentions)
     return PlannedInput(one.name, one.weight, replace(plan, mentions=tuple(mentioned)))

@@ -47,12 +47,12 @@ def shape_of(study: StudyFile, plan: Plan, space: Space) -> Shape | None:
     # An objective that knows its costs needs no shape, because they say more.
     shape = plan.shape if registry.costs(study.objective) is None else None
     if study.model is not None:
-        shape = _named(study.model, space)
+        shape = _shape_by_names(study.model, space)
     inverse = plan.objective.metrics[0].direction == "maximize"
     return shape and replace(shape, derived=dict(space.derived), inverse=inverse)
 
 
-def _named(model: ModelSection, space: Space) -> Shape:
+def _shape_by_names(model: ModelSection, space: Space) -> Shape:
     texts = dict.fromkeys(map(clean, model.terms))
     if model.seconds:
         return Shape(tuple(Term(text, text, doubt=_OF_SECONDS) for text in texts), _LEVEL_OF_SECONDS)
@@ -63,12 +63,12 @@ def _named(model: ModelSection, space: Space) -> Shape:
 
 def _typical_sizes(shape: Shape, space: Space) -> dict[str, float]:
     """Return the geometric mean of each term over the sampled configurations where it is positive."""
-    columns = shape.term_values(_columns(space, _sampled(space)))
+    columns = shape.term_values(_columns(space, _sample(space)))
     positive = {name: column[column > 0.0] for name, column in columns.items()}
     return {name: float(np.exp(np.log(column).mean())) for name, column in positive.items() if len(column)}
 
 
-def _sampled(space: Space) -> Indices:
+def _sample(space: Space) -> Indices:
     return space.sample_indices(np.random.default_rng(0), _SAMPLED)
 
 
@@ -114,5 +114,5 @@ def _unset(text: str, node: Node, space: Space) -> str | None:
 
 def _lacks_values(text: str, space: Space) -> bool:
     """Return whether a term has no value in one of the sampled configurations."""
-    columns = Shape((Term(text, text),), derived=space.derived).term_values(_columns(space, _sampled(space)))
+    columns = Shape((Term(text, text),), derived=space.derived).term_values(_columns(space, _sample(space)))
     return text not in columns or bool(np.isnan(columns[text]).any())

@@ -17,7 +17,7 @@ _IDENTITY = "space.derived."
 
 def sizes_of(study: StudyFile, plan: Plan, fixed: Mapping[str, Value]) -> dict[str, Value]:
     """Return those `fixed` derived values that the runs use, directly or through other derived values."""
-    told = _told_names(study, plan.mentions)
+    told = _names_mentioned(study, plan.mentions)
     return {name: value for name, value in fixed.items() if name in told}
 
 
@@ -31,7 +31,7 @@ def is_size(name: str, identity: Mapping[str, str]) -> bool:
     return f"{_IDENTITY}{name}" in identity
 
 
-def _told_names(study: StudyFile, mentions: Sequence[Mention]) -> set[str]:
+def _names_mentioned(study: StudyFile, mentions: Sequence[Mention]) -> set[str]:
     """Return the names that a study's options mention, directly or through derived values."""
     derived = study.space.derived
     names = {name for mention in mentions for name in mention.names}

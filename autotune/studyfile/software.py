@@ -34,7 +34,7 @@ def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Pat
     """
     if not study.software:
         return plan(options, folder)
-    loaded, errors = loaded_software(study)
+    loaded, errors = load_software(study)
     if SOFTWARE in study.space.parameters:
         msg = f"[software] makes a parameter {SOFTWARE!r} of its tables; rename this one"
         errors.append(Problem(msg, f"space.parameters.{SOFTWARE}"))
@@ -51,18 +51,18 @@ def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Pat
     return join_software(planned)
 
 
-def loaded_software(study: StudyFile) -> tuple[dict[str, LoadedSoftware], list[Problem]]:
+def load_software(study: StudyFile) -> tuple[dict[str, LoadedSoftware], list[Problem]]:
     """Load a study's software; return it by name, and the problems of what is unavailable here."""
     loaded, errors = {}, []
     for name, section in study.software.items():
         try:
-            loaded[name] = _loaded(study, section)
+            loaded[name] = _load(study, section)
         except SoftwareError as error:
             errors.append(Problem(f"software {name!r}: {error}", f"{SOFTWARE}.{name}"))
     return loaded, errors
 
 
-def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
+def _load(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
     if section.container is not None and study.objective != registry.COMMAND:
         msg = (
             f"objective {study.objective!r} inspects its program before it tunes it, which it cannot do inside an "

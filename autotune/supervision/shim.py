@@ -96,7 +96,7 @@ def _sync_folder(folder: str) -> None:
             os.close(descriptor)
 
 
-def bound_log(folder: str, most_bytes: int) -> None:
+def limit_log(folder: str, most_bytes: int) -> None:
     """Start a new log when this one is too long; its content replaces the older part."""
     log = os.path.join(folder, LOG)
     with contextlib.suppress(OSError):
@@ -188,7 +188,7 @@ class Shim:
                 code = os.waitstatus_to_exitcode(status)
                 self._end(code=code if code >= 0 else None, signal=-code if code < 0 else None)
                 return
-            bound_log(self._folder, self._spec["log_bytes"])
+            limit_log(self._folder, self._spec["log_bytes"])
             caught = signal.sigtimedwait(awaited, _LOOK_S)
             handed_on = _HANDED_ON.get(signal.Signals(caught.si_signo)) if caught is not None else None
             if handed_on is not None:

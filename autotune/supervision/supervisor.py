@@ -19,7 +19,7 @@ from autotune.supervision.desired_state import DesiredState, Order
 from autotune.supervision.observed_state import StudyView, SupervisorMemory, observe, state_and_message
 from autotune.supervision.problems import BrokenOrderError, NameTakenError, NotAllowedError, UnknownStudyError
 from autotune.supervision.reconcile import Action, StateName
-from autotune.supervision.shim import bound_log, lives
+from autotune.supervision.shim import limit_log, lives
 from autotune.supervision.spawn import Starter, StartError, send
 from autotune.supervision.study_folder import StudyFolder
 
@@ -295,7 +295,7 @@ class StudySupervisor:
         view = observe(folder, memory, now, self._settings.pause_s)
         action, process = view.decision.action, view.process
         if process is not None and not lives(process.warden):
-            bound_log(os.fspath(folder.path), self._settings.log_bytes)
+            limit_log(os.fspath(folder.path), self._settings.log_bytes)
         if action is Action.START:
             return self._start(folder, view, memory) if now >= memory.later else []
         if action is Action.NOTHING or process is None:

@@ -76,7 +76,7 @@ class _Reader:
         # The name of a list of tables refers to its last entry.
         keys = self._key()
         for number, key in enumerate(keys):
-            path = _joined(path, key)
+            path = _join(path, key)
             self._remember(path)
             if listed and number == len(keys) - 1:
                 self._counts[path] = self._counts.get(path, -1) + 1
@@ -89,7 +89,7 @@ class _Reader:
 
     def _pair(self, table: str) -> None:
         for key in self._key():
-            table = _joined(table, key)
+            table = _join(table, key)
             self._remember(table)
         self._skip(_BLANK)
         if self._text[self._at] != "=":
@@ -156,5 +156,5 @@ class _Reader:
         return match[0]
 
 
-def _joined(path: str, key: str) -> str:
+def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autotune.display.messages import failure_summary
 from autotune.errors import NothingWorkedError
-from autotune.formatting import output_folder, shown
+from autotune.formatting import configuration_text, output_folder
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
 from launchers import STDERR, STDOUT
@@ -57,7 +57,8 @@ def _why_default_failed(default: TrialRecord) -> str:
         ran = last_folder(Path(default.job["folder"]), [Path(part["folder"]) for part in default.job.get("parts", ())])
         ends = [text for name in (STDOUT, STDERR) if (text := _end_of(ran / name))]
     lines = [
-        f"the default configuration failed, so nothing can be compared with it: {shown(default.configuration)}",
+        "the default configuration failed, so nothing can be compared with it: "
+        + configuration_text(default.configuration),
         f"{default.failure.failure.value}: {default.message}",
         *ends,
         *([folder] if folder else []),

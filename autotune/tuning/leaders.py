@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from autotune.display.messages import Messages
-from autotune.formatting import listed, quantity
+from autotune.formatting import join_words, quantity
 from autotune.records.study import Definition
 from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
 from autotune.statistics.standings import Standings
@@ -50,7 +50,7 @@ class Leaders:
         front = self._front()
         new = [f"trial {one.trial} ({front.quantities(one)})" for one in front.points if one.trial not in before]
         gone = [f"trial {number}" for number in before if number not in now]
-        parts = [f"new: {listed(new)}" if new else "", f"no longer on it: {listed(gone)}" if gone else ""]
+        parts = [f"new: {join_words(new)}" if new else "", f"no longer on it: {join_words(gone)}" if gone else ""]
         return ("; ".join([f"front: {_count(front)}", *filter(None, parts)]),)
 
     def subject(self) -> str:

@@ -172,7 +172,7 @@ class TuningLoop:
                 continue
             self._manager.display.line(f"trial {trial.number}: resumes a job of an earlier session")
             segment = Segment(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
-            lost = self._checkpoints.lost(trial.number, lease.name) if segment else ()
+            lost = self._checkpoints.curve_of_killed_runs(trial.number, lease.name) if segment else ()
             self._scheduler.start(Step(trial, segment=segment), self._standings)
             answer, segment = self._reference(), segment and self._from_checkpoint(trial, segment, lost)
             purpose = replace(purpose, configuration=trial.configuration)
@@ -247,7 +247,7 @@ class TuningLoop:
         )
         if counts and trial.state is State.CAPPED:
             self._update_trial(replace(trial, settled=False))
-        job = limited_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)
+        job = limit_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)
         planned = replace(planned, task=replace(planned.task, job=job))
         return replace(planned, lost=lost)
 
@@ -255,7 +255,7 @@ class TuningLoop:
         """Return the segment of a step with its checkpoint, and the curve of its runs that were killed."""
         assert step.segment is not None
         number, metric = step.trial.number, step.segment.metric
-        lost = self._checkpoints.started(number, run_name, self._manager.factory.objective, metric)
+        lost = self._checkpoints.note_start(number, run_name, self._manager.factory.objective, metric)
         return self._from_checkpoint(step.trial, step.segment, lost), lost
 
     def _from_checkpoint(self, trial: TrialRecord, segment: Segment, lost: Curve = ()) -> Segment:
@@ -327,7 +327,7 @@ class TuningLoop:
         """Run again; after too many tries leave the trial open, because its configuration is not at fault."""
         number, task, lost = run.task.key, run.task, run.planned.lost
         if task.segment is not None:
-            lost = self._checkpoints.started(number, run.name, self._manager.factory.objective, task.segment.metric)
+            lost = self._checkpoints.note_start(number, run.name, self._manager.factory.objective, task.segment.metric)
         again = self._manager.plan_retry(run, outcome)
         if again is not None:
             self._manager.display.line(f"trial {number}: {outcome.message}; tried again")
@@ -347,7 +347,10 @@ class TuningLoop:
     def status(self) -> Status:
         """Return the current state of the study, for a panel."""
         standings, budget = self._standings, self._budget
-        left, running = tuning_left(standings, self._study), self._in_flight.shown(self._manager.executor.why_waits)
+        left, running = (
+            tuning_left(standings, self._study),
+            self._in_flight.read_state(self._manager.executor.why_waits),
+        )
         return Status(
             standings=standings,
             budget=budget.most,
@@ -361,7 +364,7 @@ class TuningLoop:
         )
 
 
-def limited_job(job: Job, step: Step, standings: Standings, *, caps: bool) -> Job:
+def limit_job(job: Job, step: Step, standings: Standings, *, caps: bool) -> Job:
     """Return the job of a step with the time limit of a warm-up or, with `caps`, the limit on memory.
 
     A run beyond that memory has lost. The default has no such cap: it is measured to its end, whatever it breaks.

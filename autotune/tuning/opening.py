@@ -26,9 +26,9 @@ from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, 
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE, Definition
-from autotune.scheduling.memory_bounds import carried_over
+from autotune.scheduling.memory_bounds import carry_over_excess
 from autotune.storage.connection import Patience
-from autotune.storage.stored_study import check_continues, stored_study
+from autotune.storage.stored_study import check_continues, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
@@ -164,7 +164,7 @@ def replace_study_without_results(url: str, name: str, definition: Definition, s
 def _differences_from_replaceable(url: str, name: str, definition: Definition) -> list[str]:
     """Return how the stored study differs from `definition`; empty if it must not be replaced."""
     try:
-        stored = stored_study(url, name)
+        stored = open_stored_study(url, name)
     except StorageError:
         return []  # no such study; opening an unreadable one raises the error
     differences = stored.definition.differences(definition)
@@ -270,7 +270,7 @@ def _memory(opened: Opened) -> MemoryNeed | None:
         return None
     setting = setting_of(opened.store.name, opened.prepared.definition)
     known = measurements([opened.settings.url], setting.program)
-    return carried_over(need, setting.workload, [one for one in known if one.setting.source != setting.source])
+    return carry_over_excess(need, setting.workload, [one for one in known if one.setting.source != setting.source])
 
 
 def _halves(settings: SessionSettings, plan: Plan) -> Halves:

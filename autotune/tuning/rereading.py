@@ -119,7 +119,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     if not changed and not always:
         return None
     reader = _Reader(prepared.plan, prepared.whole, _default(store))
-    stored_runs = store.keyed_runs()
+    stored_runs = store.runs_by_key()
     runs = {key: run for key, run in stored_runs.items() if run.series.kind not in _NOT_READ}
     kinds = Counter(run.series.kind for run in stored_runs.values())
     read = reader.all(runs)

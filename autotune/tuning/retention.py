@@ -36,7 +36,7 @@ def find_outdated_folders(store: StudyStore, older_than_s: float, *, whole: bool
         () if whole else tuple(map(dict, _noteworthy_configurations(summarise(store)))),
         frozenset() if whole else frozenset({SeriesKind.CELL}),
         not whole,
-        _leased_folders(store),
+        _folders_of_leased_runs(store),
         _trials_with_checkpoint(store.trials(), store.mark),
     )
     return find_removable(store, rule.stays)
@@ -96,7 +96,7 @@ def _noteworthy_configurations(summary: Summary) -> Iterable[Configuration]:
         yield summary.configuration
 
 
-def _leased_folders(store: StudyStore) -> frozenset[Path]:
+def _folders_of_leased_runs(store: StudyStore) -> frozenset[Path]:
     """Return the folders of leased runs: the next session collects the runs that the last one left."""
     return frozenset(Path(lease.record["job"]["folder"]) for lease in store.leases().all())
 

@@ -55,7 +55,7 @@ def _set_aside(store: StudyStore, numbers: Sequence[int]) -> None:
     """
     aside: dict[int, Run] = {}
     restarted: set[int | None] = set()
-    for key, run in sorted(store.keyed_runs().items()):
+    for key, run in sorted(store.runs_by_key().items()):
         if run.series.is_tuning and run.trial in numbers:
             if run.outcome.failure is not None or run.steps is not None:
                 restarted.add(run.trial)

@@ -27,7 +27,7 @@ class _Followed:
     since: float = field(default_factory=time.monotonic)
     progress: Progress | None = None
 
-    def shown(self, why_waits: Callable[[str], str]) -> Running:
+    def read_state(self, why_waits: Callable[[str], str]) -> Running:
         """Read the program's new output and return the state of the run."""
         with suppress(OSError):
             for line in self.lines.new_lines():
@@ -77,6 +77,6 @@ class RunsInFlight:
         del self._in_flight[run.task.key]
         self.busy.discard(run.task.key)
 
-    def shown(self, why_waits: Callable[[str], str]) -> tuple[Running, ...]:
+    def read_state(self, why_waits: Callable[[str], str]) -> tuple[Running, ...]:
         """Return the state of the runs that the panel shows; `why_waits` maps a run's name to why it has not begun."""
-        return tuple(followed.shown(why_waits) for followed in list(islice(self._in_flight.values(), MOST_SHOWN)))
+        return tuple(followed.read_state(why_waits) for followed in list(islice(self._in_flight.values(), MOST_SHOWN)))

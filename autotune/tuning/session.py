@@ -130,7 +130,7 @@ def _warm_start(opened: Opened, sampler: Proposer) -> None:
     try:
         fields = guide(space, setting, known, shape)
         start = warm_start(store, space, setting, known, display, shape, fields)
-        cores = _held_cores(prepared) if start.followed else None
+        cores = _cores_to_hold(prepared) if start.followed else None
     except Exception as error:  # noqa: BLE001  a study works without its model, whatever fails there
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
@@ -141,7 +141,7 @@ def _warm_start(opened: Opened, sampler: Proposer) -> None:
         sampler.start_with(start.proposals)
 
 
-def _held_cores(prepared: Prepared) -> HeldCores | None:
+def _cores_to_hold(prepared: Prepared) -> HeldCores | None:
     with temporary_folder("plan") as folder:
         context = Context(folder)
         return HeldCores.infer(
@@ -199,14 +199,14 @@ def ablate_study(study: StudyFile, settings: SessionSettings, display: Display, 
         _check_winner(study)
     _check_weights(study, "taken apart")
     with open_study(study, settings, display) as opened:
-        point = _preferred_point(opened.store)
+        point = _point_of_preference(opened.store)
         if study.tradeoff is not None and point is None:
             return None
         with open_run_manager(opened) as manager:
             return ablate(opened.store, manager, opened.prepared.space, study, rounds, point)
 
 
-def _preferred_point(store: StudyStore) -> Point | None:
+def _point_of_preference(store: StudyStore) -> Point | None:
     summary = summarise(store)
     if summary.preference is None or summary.front is None:
         return None
@@ -266,7 +266,7 @@ def rightsize_study(
         return sizing.right_size(), prepared.plan.objective
 
 
-def stored_study(url: str, name: str) -> StudyFile:
+def study_file_of(url: str, name: str) -> StudyFile:
     """Return the study file that a stored study was made from.
 
     Raises:

@@ -58,7 +58,7 @@ class RerunReason:
 
 def set_unreliable_aside(store: StudyStore, say: Callable[[str], None]) -> bool:
     """Set aside the unreliable runs, so that their trials run again; return whether there were any."""
-    trials, metric, runs = store.trials(), store.definition.target, store.keyed_runs()
+    trials, metric, runs = store.trials(), store.definition.target, store.runs_by_key()
     default = trials[0].configuration if trials else {}
     found = find_unreliable(runs, default, metric)
     trials_again = {runs[key].trial: reason for key, reason in found.items() if runs[key].series.is_tuning}

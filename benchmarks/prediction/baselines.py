@@ -70,7 +70,9 @@ def log_linear(known: Sequence[Measured], space: Space, rows: Indices, setting: 
     valued = _valued(known, setting)
     if len(valued) < 2:
         return None
-    model = LogLinear.fit(_table(DesignMatrix.measured(valued)), _costs(valued), np.ones(len(valued)), products=False)
+    model = LogLinear.fit(
+        _table(DesignMatrix.from_measurements(valued)), _costs(valued), np.ones(len(valued)), products=False
+    )
     return model.predict(_table(DesignMatrix.candidates(space, rows, setting)))
 
 
@@ -93,7 +95,7 @@ def _regressed(
     valued = _valued(known, setting)
     if len(valued) < 2:
         return None
-    columns = DesignMatrix.measured(valued).named
+    columns = DesignMatrix.from_measurements(valued).named
     features = Features.learn(columns)
     return fitted(features.raw(columns), _costs(valued))(
         features.raw(DesignMatrix.candidates(space, rows, setting).named)

@@ -156,7 +156,7 @@ def fitted(asked: Mapping[int, Question], known: Known, out: int) -> RunTimes:
 
 def ours(asked: Mapping[int, Question]) -> Predicted:
     """Return the predictions of `autotune predict`."""
-    return lambda known, out: fitted(asked, known, out).estimate(DesignMatrix.measured(known[out])).mean
+    return lambda known, out: fitted(asked, known, out).estimate(DesignMatrix.from_measurements(known[out])).mean
 
 
 def without_the_number(asked: Mapping[int, Question]) -> Predicted:
@@ -194,7 +194,7 @@ def with_all_parameters(known: Known, out: int) -> FloatArray:
     """Fit a log-linear model of rows and all parameters, with shrunk weights."""
 
     def table(rows: Sequence[Measured]) -> Table:
-        columns = DesignMatrix.measured(rows).named
+        columns = DesignMatrix.from_measurements(rows).named
         return Table(
             {name: column for name, column in columns.items() if column.dtype != object},
             {name: column for name, column in columns.items() if column.dtype == object},
@@ -231,7 +231,7 @@ def lines_of(table: Path) -> Iterator[str]:
                 errors.setdefault(name, []).append(off)
                 yield f"  {name:28s} {_spread(off)}"
             told = fitted(asked, known, out)
-            estimate = told.estimate(DesignMatrix.measured(known[out]))
+            estimate = told.estimate(DesignMatrix.from_measurements(known[out]))
             held.append(np.abs(estimate.mean - true) <= estimate.half)
             yield f"  in intervals {held[-1].mean():.0%}, promised {told.share:.0%}"
     yield "all"

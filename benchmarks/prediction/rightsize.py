@@ -82,7 +82,7 @@ def _candidates(row: Mapping[str, str], chosen: Sequence[tuple[int, ...]]) -> Ca
     ]
     model = RunTimes.fit([], (), settings[0])
     rows = [Measured(setting, configuration) for setting, configuration in zip(settings, configurations, strict=True)]
-    cases = DesignMatrix.measured(rows)
+    cases = DesignMatrix.from_measurements(rows)
     expected = model.estimate(cases) if model is not None else None
     found = Candidates.of(configurations, [one[0] for one in chosen], [one[1] for one in chosen], expected)
     return replace(found, off=model.off(cases) if model is not None else None)

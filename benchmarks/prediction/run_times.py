@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
-from autotune.performance.measurements.shipped import shipped
+from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.linear import LogLinear
@@ -137,7 +137,7 @@ Model = Callable[[list[Measured], list[Measured], Setting], Estimate]
 def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
     model = RunTimes.fit(train, (), setting)
     assert model is not None
-    return model.estimate(DesignMatrix.measured(asked))
+    return model.estimate(DesignMatrix.from_measurements(asked))
 
 
 def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
@@ -147,7 +147,7 @@ def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> Estim
 
 def _plain(rows: list[Measured]) -> Table:
     columns = {
-        **DesignMatrix.measured(rows).named,
+        **DesignMatrix.from_measurements(rows).named,
         "machine": np.array([row.setting.machine for row in rows], dtype=object),
     }
     return Table(
@@ -162,7 +162,7 @@ def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> E
     rows = own if len(own) >= 3 else train
 
     def design(cases: list[Measured]) -> FloatArray:
-        named = DesignMatrix.measured(cases).named
+        named = DesignMatrix.from_measurements(cases).named
         ranks = named["np"].astype(float)
         work = (
             named["kpoints"] * named["bands"] * named["fft_dense_x"] * named["fft_dense_y"] * named["fft_dense_z"] / 1e9
@@ -231,7 +231,9 @@ def _said(model: Model, train: list[Measured], asked: list[Measured]) -> Said:
 
 def summit(repeats: int) -> str:
     """Return the errors on half of Summit's measurements, fitted to Summit-Dev and the other half."""
-    rows = [row for row in shipped() if row.setting.program == "data-science" and row.value is not None]
+    rows = [
+        row for row in load_shipped_measurements() if row.setting.program == "data-science" and row.value is not None
+    ]
     old = [row for row in rows if row.setting.machine == "summit-dev"]
     new = [row for row in rows if row.setting.machine == "summit"]
     ours, seeds = [], []
@@ -259,7 +261,7 @@ def speed(rows: list[Measured]) -> str:
     many = [rows[place] for place in rng.integers(0, len(rows), 10_000)]
     many = [replace(row, value=(row.value or 1.0) * float(np.exp(0.05 * rng.standard_normal()))) for row in many]
     setting = rows[0].setting
-    cases = DesignMatrix.measured(
+    cases = DesignMatrix.from_measurements(
         [replace(rows[place], setting=setting) for place in rng.integers(0, len(rows), 100_000)]
     )
     start, start_cpu = time.perf_counter(), time.process_time()

@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
-from autotune.performance.measurements.shipped import shipped
+from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.linear import LogLinear
@@ -65,7 +65,7 @@ def _of(shape: Callable[[Problem], Shape | None]) -> Model:
             model = RunTimes.fit(known, (), asked[places[0]].setting, shape(problem))
             if model is None:
                 return None
-            logs[places] = model.estimate(DesignMatrix.measured([asked[place] for place in places])).mean
+            logs[places] = model.estimate(DesignMatrix.from_measurements([asked[place] for place in places])).mean
         return logs
 
     return predicted
@@ -80,7 +80,7 @@ def _amdahl(problem: Problem, known: list[Measured], asked: list[Measured]) -> F
     known = own if len(own) >= _LEAST - 1 else known
 
     def design(rows: list[Measured]) -> FloatArray:
-        named = DesignMatrix.measured(rows).named
+        named = DesignMatrix.from_measurements(rows).named
         cores = np.prod([np.nan_to_num(named[name], nan=1.0) for name in problem.cores], axis=0, initial=1.0)
         cores = np.broadcast_to(cores, (len(rows),))
         return np.column_stack([1.0 / cores, np.ones(len(rows)), np.log2(cores)])
@@ -132,7 +132,7 @@ MODELS: Mapping[str, Model] = {
 
 
 def _plain(rows: list[Measured]) -> Table:
-    columns = DesignMatrix.measured(rows).named
+    columns = DesignMatrix.from_measurements(rows).named
     return Table(
         {name: column for name, column in columns.items() if column.dtype != object},
         {name: column for name, column in columns.items() if column.dtype == object},
@@ -180,7 +180,9 @@ def _loss(logs: FloatArray, rows: Sequence[Measured]) -> float:
 
 
 def _of_summit() -> Problem:
-    rows = [row for row in shipped() if row.setting.program == "data-science" and row.value is not None]
+    rows = [
+        row for row in load_shipped_measurements() if row.setting.program == "data-science" and row.value is not None
+    ]
     texts = ("input_gb", "input_gb / smt", "1", "smt")
     terms = (Term(text, text, share, 2.0) for text, share in zip(texts, (0.3, 0.3, 1.0, 0.1), strict=True))
     name = "Summit's table, [model] terms: a number of hardware threads left out"

@@ -36,7 +36,7 @@ class EnergyAccounting:
         ended = [
             jobs[job_id]
             for job_id, status in statuses.items()
-            if _ended_by_itself(status) and not jobs[job_id].is_metered
+            if _was_not_cancelled(status) and not jobs[job_id].is_metered
         ]
         if self._query is None or not ended:
             return statuses
@@ -48,7 +48,7 @@ class EnergyAccounting:
                 self._record(job, joules_by_number.get(job.number), now)
         return {
             job_id: (jobs[job_id].ended or status)
-            if not _ended_by_itself(status) or jobs[job_id].is_metered
+            if not _was_not_cancelled(status) or jobs[job_id].is_metered
             else _WAITS
             for job_id, status in statuses.items()
         }
@@ -81,6 +81,6 @@ class EnergyAccounting:
         return found
 
 
-def _ended_by_itself(status: JobStatus) -> bool:
+def _was_not_cancelled(status: JobStatus) -> bool:
     """Whether a job ended by itself; the energy of other jobs is never compared."""
     return status.state is JobState.ENDED and status.reason is EndReason.EXITED

@@ -160,9 +160,9 @@ class BatchLauncher:
         written = {job_id: self._read_end(job_id) for job_id in ids}
         if self._to_end and self._clock() >= self._repeat_end_at:
             self.end(list(self._to_end))
-        self._query_scheduler([job_id for job_id in ids if self._known(job_id).ended is None])
+        self._query_scheduler([job_id for job_id in ids if self._job_by_id(job_id).ended is None])
         judged = {
-            job_id: self._known(job_id).ended or self._decide_status(job_id, own) for job_id, own in written.items()
+            job_id: self._job_by_id(job_id).ended or self._decide_status(job_id, own) for job_id, own in written.items()
         }
         return self._energy.add_to(self._jobs, judged)
 
@@ -179,9 +179,9 @@ class BatchLauncher:
         for job_id in given:
             self._to_end.pop(job_id, None)
         for job_id in wanted:
-            self._known(job_id).cancelled = True
+            self._job_by_id(job_id).cancelled = True
         for some in split_ids(wanted):
-            answer = self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
+            answer = self._commands(self._scheduler.cancel([self._job_by_id(job_id).number for job_id in some]))
             if not self._is_accepted(answer):
                 self._to_end.update(dict.fromkeys(some))
                 self._ending_trouble = answer
@@ -199,7 +199,7 @@ class BatchLauncher:
         if self.cancel_all([job_id])[job_id].state in _IN_QUEUE:
             missing = self._ending_trouble.code == _MISSING and job_id in self._to_end
             within = "" if missing else f" within {_CANCEL_PATIENCE_S:g} s"
-            msg = f"job {self._known(job_id).number} could not be cancelled{within}"
+            msg = f"job {self._job_by_id(job_id).number} could not be cancelled{within}"
             raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
 
     def cancel_all(self, ids: Sequence[str], away_s: float = _CANCEL_PATIENCE_S) -> Mapping[str, JobStatus]:
@@ -218,7 +218,7 @@ class BatchLauncher:
             if not left or missing or now - begun_at >= patience_s:
                 return statuses
             # Ask again, since the scheduler may have been away the first time.
-            self.end([job_id for job_id in left if now >= repeat_at or not self._known(job_id).cancelled])
+            self.end([job_id for job_id in left if now >= repeat_at or not self._job_by_id(job_id).cancelled])
             repeat_at = now + _REPEAT_CANCEL_S if now >= repeat_at else repeat_at
             self._query_at = min(self._query_at, now + 10 * _PAUSE_S)
             time.sleep(max(_PAUSE_S, _PAUSE_S_A_JOB * len(left)))
@@ -299,14 +299,14 @@ class BatchLauncher:
     def _id(self, number: str, folder: Path) -> str:
         return f"{self._scheduler.name}:{number}:{folder}"
 
-    def _known(self, job_id: str) -> KnownJob:
+    def _job_by_id(self, job_id: str) -> KnownJob:
         if job_id not in self._jobs:
             self._jobs[job_id] = parse_job_id(job_id, self._scheduler.name)
         return self._jobs[job_id]
 
     def _read_end(self, job_id: str) -> JobStatus | None:
         """Return what a job's own files say of its end; settle the job if that is all there is to know."""
-        known = self._known(job_id)
+        known = self._job_by_id(job_id)
         if known.ended is not None:
             return known.ended
         status = read_status(known.folder)
@@ -318,7 +318,7 @@ class BatchLauncher:
 
     def _has_not_ended(self, job_id: str) -> bool:
         self._read_end(job_id)
-        return self._known(job_id).ended is None
+        return self._job_by_id(job_id).ended is None
 
     def _query_scheduler(self, ids: Sequence[str]) -> None:
         now = self._clock()
@@ -326,12 +326,12 @@ class BatchLauncher:
             return
         complaint = ""
         for some in split_ids(ids):
-            states, message = self._query_states([self._known(job_id).number for job_id in some])
+            states, message = self._query_states([self._job_by_id(job_id).number for job_id in some])
             if states is None:
                 complaint = message
                 continue
             for job_id in some:
-                self._note_report(job_id, states.get(self._known(job_id).number), now)
+                self._note_report(job_id, states.get(self._job_by_id(job_id).number), now)
         self._query_trouble = complaint
         if complaint:
             # Query less often while the scheduler does not answer.
@@ -351,7 +351,7 @@ class BatchLauncher:
         return _add_reasons(self._scheduler, self._commands, states, list(numbers)), answer.complaint
 
     def _note_report(self, job_id: str, report: JobReport | None, now: float) -> None:
-        known = self._known(job_id)
+        known = self._job_by_id(job_id)
         if report is not None:
             known.report = report
             known.suspended = known.suspended or report.suspended
@@ -364,7 +364,7 @@ class BatchLauncher:
 
     def _decide_status(self, job_id: str, status: JobStatus | None) -> JobStatus:
         """Return the status of a job whose files do not say everything; `status` is what its own file says."""
-        known = self._known(job_id)
+        known = self._job_by_id(job_id)
         folder, report = known.folder, known.report
         if known.gone_since is None:
             known.started = known.started or status is not None or (folder / STDOUT).exists()

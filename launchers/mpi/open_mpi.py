@@ -20,16 +20,16 @@ def _options(flavour: MpiFlavour, start: RankStart) -> list[str]:
         oversubscribe = ["--map-by", ":OVERSUBSCRIBE"] if uses_prrte(flavour) else ["--oversubscribe"]
         return [*options, *oversubscribe, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     if start.shared:
-        return [*options, *_mapped(flavour, start, mpi.map_by), "--bind-to", mpi.bind_to or "none"]
+        return [*options, *_mapping_options(flavour, start, mpi.map_by), "--bind-to", mpi.bind_to or "none"]
     if start.cores:
-        return [*options, *_confined(flavour, start)]
+        return [*options, *_confinement_options(flavour, start)]
     # Open MPI's default would bind all threads of a rank to one core.
     spread = mpi.bind_to is None and start.threads > 1
     map_by = f"{mpi.map_by or 'slot'}:PE={start.threads}" if spread else mpi.map_by
-    return [*options, *_mapped(flavour, start, map_by), *option("--bind-to", mpi.bind_to)]
+    return [*options, *_mapping_options(flavour, start, map_by), *option("--bind-to", mpi.bind_to)]
 
 
-def _mapped(flavour: MpiFlavour, start: RankStart, map_by: str | None) -> list[str]:
+def _mapping_options(flavour: MpiFlavour, start: RankStart, map_by: str | None) -> list[str]:
     """Return the options that map ranks. Slots and `PE` count cores, or hardware threads if told to.
 
     Open MPI 5 takes only one `--map-by`, and there `--use-hwthread-cpus` is another name of its modifier.
@@ -41,10 +41,10 @@ def _mapped(flavour: MpiFlavour, start: RankStart, map_by: str | None) -> list[s
     return ["--use-hwthread-cpus", *option("--map-by", map_by)]
 
 
-def _confined(flavour: MpiFlavour, start: RankStart) -> list[str]:
+def _confinement_options(flavour: MpiFlavour, start: RankStart) -> list[str]:
     bind_to = start.mpi.bind_to or "none"
     if bind_to == "none":
-        return [*_mapped(flavour, start, start.mpi.map_by), "--bind-to", "none"]
+        return [*_mapping_options(flavour, start, start.mpi.map_by), "--bind-to", "none"]
     # Open MPI numbers hardware threads differently from Linux, and differently in each version.
     if start.threads > 1 or start.threads_per_core > 1 or start.mpi.map_by:
         wanted = f"bind_to = {bind_to!r}" + (f", map_by = {start.mpi.map_by!r}" if start.mpi.map_by else "")

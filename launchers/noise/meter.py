@@ -125,7 +125,7 @@ class NoiseMeter:
         self._cpus, self._siblings = cpus, siblings
         self._times = parse_cpu_times(self._read("stat"))
         self._before = self._machine_counters()
-        self._itself_s = _used_by_this_process()
+        self._itself_s = _own_cpu_s()
 
     def sample(self, pids: Iterable[int]) -> None:
         """Read the processes of the tree."""
@@ -161,11 +161,11 @@ class NoiseMeter:
         """
         elapsed_s = max(elapsed_s, 1e-6)
         cpu_s = tree.ru_utime + tree.ru_stime - earlier.ru_utime - earlier.ru_stime
-        shares = self._cpu_shares(elapsed_s, cpu_s + _used_by_this_process() - self._itself_s)
+        shares = self._cpu_shares(elapsed_s, cpu_s + _own_cpu_s() - self._itself_s)
         now = self._machine_counters()
         passed = {name: max(now[name] - before, 0.0) for name, before in self._before.items() if name in now}
         throttled = passed.pop("throttled", None)
-        waited_s = self._waited_s(cpu_s)
+        waited_s = self._wait_s(cpu_s)
         if waited_s is not None:
             shares["waited_share"] = _share(waited_s, cpu_s)
         if throttled is not None:
@@ -200,16 +200,16 @@ class NoiseMeter:
         shares = {}
         if ours and len(ours) == len(self._cpus):
             width_s = elapsed_s * len(ours)
-            shares["others_share"] = _bounded((sum(used for used, _ in ours) - own_s) / width_s)
-            shares["stolen_share"] = _bounded(sum(stolen for _, stolen in ours) / width_s)
+            shares["others_share"] = _clamp((sum(used for used, _ in ours) - own_s) / width_s)
+            shares["stolen_share"] = _clamp(sum(stolen for _, stolen in ours) / width_s)
         siblings = [passed[cpu][0] for cpu in self._siblings if cpu in passed]
         if siblings:
-            shares["sibling_share"] = _bounded(sum(siblings) / (elapsed_s * len(siblings)))
+            shares["sibling_share"] = _clamp(sum(siblings) / (elapsed_s * len(siblings)))
         if others:
-            shares["beside_share"] = _bounded(sum(used for used, _ in others) / (elapsed_s * len(others)))
+            shares["beside_share"] = _clamp(sum(used for used, _ in others) / (elapsed_s * len(others)))
         return shares
 
-    def _waited_s(self, cpu_s: float) -> float | None:
+    def _wait_s(self, cpu_s: float) -> float | None:
         """Return how long threads of the tree waited for a core, extrapolated from the threads that were seen."""
         ran_s = self._gone[0] + sum(ran for ran, _ in self._threads.values())
         waited_s = self._gone[1] + sum(waited for _, waited in self._threads.values())
@@ -249,7 +249,7 @@ class NoiseMeter:
         return _text(f"{self._proc}/{name}")
 
 
-def _used_by_this_process() -> float:
+def _own_cpu_s() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -262,10 +262,10 @@ def _text(path: str) -> str:
         return ""
 
 
-def _bounded(share: float) -> float:
+def _clamp(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
 def _share(lost_s: float, cpu_s: float) -> float:
     """Return the lost share of the time in which something could run."""
-    return _bounded(lost_s / (lost_s + cpu_s)) if lost_s > 0.0 else 0.0
+    return _clamp(lost_s / (lost_s + cpu_s)) if lost_s > 0.0 else 0.0

@@ -83,21 +83,21 @@ def _spack(software: Software, environment: Mapping[str, str]) -> _Part:
             changes = spack.parse_exports(spack.run_spack(program, words, environment))
             place = spack.run_spack(program, ["location", "--env", name], environment).strip()
             identity["spack environment"] = f"{name} {file_digest(Path(place, 'spack.lock'))}"
-            script += _evaluated(words)
+            script += _evaluate(words)
         for spec in software.spack:
             words = ["load", "--sh", spec]
             now = changes.apply_to(environment)
             hashes = spack.run_spack(program, ["find", "--format", "{name}@{version}/{hash}", spec], now).split()
             changes = changes.then(spack.parse_exports(spack.run_spack(program, words, now)))
             identity[f"spack {spec}"] = ", ".join(hashes)
-            script += _evaluated(words)
+            script += _evaluate(words)
     except QueryError as error:
         msg = f"{_first(str(error))} (spack find lists what is installed)"
         raise SoftwareError(msg) from error
     return _Part(changes, tuple(script), identity)
 
 
-def _evaluated(words: Sequence[str]) -> list[str]:
+def _evaluate(words: Sequence[str]) -> list[str]:
     # Two lines, because `eval "$(...)"` succeeds even if the command inside fails.
     return [f'loaded="$(spack {shlex.join(words)})" || exit 1', 'eval "$loaded"']
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from launchers.software.digest import file_digest, text_digest
-from objectives.made_file import NotMadeError, made_path, make_once
+from objectives.made_file import NotMadeError, make_once, path_of_made_file
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("mpitime.c", "mpicalls.h"))
 """Its sources; the first is compiled and includes the other."""
@@ -37,7 +37,7 @@ def build() -> Path:
 def built_path() -> Path | None:
     """Return where the library lies once it is built; None if no compiler could build it."""
     command = _command()
-    return None if command is None else made_path(NAME, (command,), SOURCES)
+    return None if command is None else path_of_made_file(NAME, (command,), SOURCES)
 
 
 def identity() -> str:

@@ -32,7 +32,7 @@ class Nodes:
         names = ("nodes", "cores_per_node", "threads_per_core")
         return cls(*(int(machine.get(name, 1)) for name in names))
 
-    def needed(self, cores: int) -> int:
+    def nodes_for(self, cores: int) -> int:
         """Return how many nodes are needed for `cores`; all nodes if there are too few cores and ranks share them."""
         return fewest_nodes(cores, self.cores_each, self.count)
 

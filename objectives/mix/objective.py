@@ -129,7 +129,7 @@ class MixObjective:
                 said = json.loads(line)
                 one, folder = by_name[said["name"]], Path(said["folder"])
                 try:
-                    metrics = _renamed(one, self._measure_input(one, _read_part(folder)).metrics)
+                    metrics = _rename(one, self._measure_input(one, _read_part(folder)).metrics)
                 except (RunFailure, OSError):
                     metrics = {}
                 return Progress(int(said["number"]), metrics)
@@ -150,12 +150,12 @@ class MixObjective:
         values = {one.name: read[one.name].metrics[one.objective.metrics[0].name] for one in self.inputs}
         metrics = {MIX: geometric_mean(values, self.shares)}
         for one in self.inputs:
-            metrics |= _renamed(one, read[one.name].metrics)
+            metrics |= _rename(one, read[one.name].metrics)
         return Measurement(
             metrics,
             _answers(read),
             {INPUTS: {one.name: _details(left[one.name], read[one.name]) for one in self.inputs}},
-            self._unused(read),
+            self._parameters_without_effect(read),
         )
 
     def _check(self, output: Output) -> None:
@@ -184,7 +184,7 @@ class MixObjective:
                 raise InvalidResult(msg, code="not-positive")
             return measurement
 
-    def _unused(self, read: Mapping[str, Measurement]) -> tuple[str, ...]:
+    def _parameters_without_effect(self, read: Mapping[str, Measurement]) -> tuple[str, ...]:
         """Return the parameters that had no effect on any input."""
         without = [{*read[one.name].unused, *one.not_its_own} for one in self.inputs]
         return tuple(sorted(set.intersection(*without)))
@@ -208,7 +208,7 @@ def _read_part(folder: Path, job: Job | None = None) -> Output | None:
     return Output(read_text(folder / STDOUT) or "", read_text(folder / STDERR) or "", status, folder, part)
 
 
-def _renamed(one: MixInput, metrics: Mapping[str, float]) -> dict[str, float]:
+def _rename(one: MixInput, metrics: Mapping[str, float]) -> dict[str, float]:
     return {name_for_input(name, one.name): value for name, value in metrics.items()}
 
 

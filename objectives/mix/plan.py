@@ -58,11 +58,11 @@ def join_inputs(inputs: Sequence[PlannedInput]) -> Plan:
         reading=merge_by_name({one.name: one.plan.reading for one in inputs}, name_for_input),
         output_files=tuple(f"{one.name}/{file}" for one in inputs for file in (STDOUT, STDERR, *one.plan.output_files)),
         mentions=tuple(dict.fromkeys(name for plan in plans for name in plan.mentions)),
-        notes=(*_said((one.name, one.plan.notes) for one in inputs), *space.notes),
+        notes=(*_merge_remarks((one.name, one.plan.notes) for one in inputs), *space.notes),
         name_errors=_unknown(plans),
         alike=partial(_alike, tuple(zip(mixed, plans, strict=True))) if all(plan.alike for plan in plans) else None,
         installation=tuple(name for name in plans[0].installation if name in space.facts),
-        warnings=_said((one.name, one.plan.warnings) for one in inputs),
+        warnings=_merge_remarks((one.name, one.plan.warnings) for one in inputs),
         read_figures=partial(_read_figures, tuple(zip(mixed, plans, strict=True))),
         shape=plans[0].shape if all(plan.shape == plans[0].shape for plan in plans) else None,
         is_described=any(plan.is_described for plan in plans),
@@ -77,7 +77,7 @@ def differences(inputs: Sequence[PlannedInput]) -> list[str]:
         own = one.plan.objective.metrics[0]
         if not own.compares_with(target):
             errors.append(
-                f"input {one.name!r} measures {_described(own)}, input {first.name!r} {_described(target)}: "
+                f"input {one.name!r} measures {_describe(own)}, input {first.name!r} {_describe(target)}: "
                 "all inputs of a study have the same metric"
             )
         if one.plan.runs != "launched" or one.plan.recorded is not None:
@@ -85,11 +85,11 @@ def differences(inputs: Sequence[PlannedInput]) -> list[str]:
     return errors
 
 
-def _described(metric: Metric) -> str:
+def _describe(metric: Metric) -> str:
     return f"{metric.name} ({f'{metric.unit}, ' if metric.unit else ''}{metric.direction})"
 
 
-def _said(texts: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+def _merge_remarks(texts: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
     """Return remarks without repetition; a remark of some inputs names them."""
     by_text: dict[str, list[str]] = {}
     count = 0

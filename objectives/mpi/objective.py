@@ -121,7 +121,7 @@ class MpiObjective:
         if wrong is not None:
             raise InvalidResult(f"the collective gave a wrong result: {wrong}"[:_WORDS], code="mpi.wrong-answer")
         if output.status.exit_code != 0:
-            msg = f"ended with exit code {output.status.exit_code}: {_said(output) or 'no output'}"
+            msg = f"ended with exit code {output.status.exit_code}: {_error_text(output) or 'no output'}"
             raise ApplicationError(msg, code="mpi.exit-code")
         try:
             return self._read(output, [found["result"] for found in lines if "result" in found])
@@ -131,7 +131,7 @@ class MpiObjective:
 
     def _read(self, output: Output, results: list[object]) -> Measurement:
         if not results:
-            msg = f"the run printed no result: {_said(output) or 'nothing at all'}"
+            msg = f"the run printed no result: {_error_text(output) or 'nothing at all'}"
             raise InvalidResult(msg, code="mpi.no-result")
         try:
             result = _Result.model_validate(results[-1])
@@ -165,7 +165,7 @@ class MpiObjective:
         )
 
 
-def _said(output: Output) -> str:
+def _error_text(output: Output) -> str:
     """Return MPI's error message without the lines of dashes around it."""
     text = f"{output.stdout}\n{output.stderr}".strip()[-10 * _WORDS :]
     lines = [line.strip() for line in text.splitlines() if line.strip(" -*") and not line.startswith("{")]

@@ -114,7 +114,7 @@ def _notes(checked: MpiOptions, found: Library, cores: int, python: TorchPython 
     shared = sorted({ranks for ranks in checked.ranks if ranks > cores})
     return (
         f"{found.name} {found.version}, its benchmark built with {found.compiler}",
-        f"PyTorch {python.torch} at {python.path}, {python.gpus or 'no'} GPUs" if python else _tuned(found),
+        f"PyTorch {python.torch} at {python.path}, {python.gpus or 'no'} GPUs" if python else _library_text(found),
         *(
             f"{', '.join(map(str, shared))} ranks share {cores} cores: they are oversubscribed, and take turns; what "
             "is fastest there need not be where each rank has a core"
@@ -123,7 +123,7 @@ def _notes(checked: MpiOptions, found: Library, cores: int, python: TorchPython 
     )
 
 
-def _tuned(found: Library) -> str:
+def _library_text(found: Library) -> str:
     names = [parameter.name for parameter in found.knobs.parameters]
     shown = ", ".join(names[:4]) or "none"
     return f"{len(names)} of its variables are tuned: {shown}{' ...' if len(names) > 4 else ''}"

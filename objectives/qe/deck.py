@@ -56,12 +56,12 @@ class Deck:
     @property
     def groups(self) -> tuple[str, ...]:
         """The namelists of the input, in lower case."""
-        return tuple(name for name, _, _ in _groups(_masked(self.text)))
+        return tuple(name for name, _, _ in _groups(_mask(self.text)))
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Return a namelist variable as text without quotes; of two assignments the last counts."""
         found = [a for a in _assignments(self.text) if a.name == name.lower()]
-        return _unquoted(self.text[found[-1].start : found[-1].end]) if found else default
+        return _unquote(self.text[found[-1].start : found[-1].end]) if found else default
 
     def get_float(self, name: str, default: float) -> float:
         """Return a number in Fortran's notation (`1.0d-6`); the default if the variable is unset or not a number."""
@@ -126,7 +126,7 @@ class Deck:
         found = [a for a in _assignments(self.text) if a.group == group and a.name == name]
         if found:
             return Deck(self.text[: found[-1].start] + value + self.text[found[-1].end :])
-        masked = _masked(self.text)
+        masked = _mask(self.text)
         for name_there, start, _ in _groups(masked):
             if name_there == group:
                 line_end = _line_end(masked, start)
@@ -135,7 +135,7 @@ class Deck:
         raise KeyError(f"the input has no namelist &{group.upper()}")
 
     def _card_lines(self) -> Iterator[str]:
-        masked = _masked(self.text)
+        masked = _mask(self.text)
         ends = [end for _, _, end in _groups(masked)]
         for line in self.text[max(ends, default=0) :].splitlines():
             stripped = re.split(r"[!#]", line, maxsplit=1)[0]
@@ -153,7 +153,7 @@ def to_fortran(value: Value) -> str:
 
 
 def _assignments(text: str) -> Iterator[_Assignment]:
-    masked = _masked(text)
+    masked = _mask(text)
     for group, start, end in _groups(masked):
         found = list(_ASSIGNMENT.finditer(masked, start, end))
         for place, match in enumerate(found):
@@ -179,7 +179,7 @@ def _groups(masked: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     """Return `text` with comments and the contents of quotes masked, every other character in its place."""
     shown: list[str] = []
     quote = ""
@@ -202,7 +202,7 @@ def _masked(text: str) -> str:
     return "".join(shown)
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     if len(value) >= 2 and value[0] in "'\"" and value[-1] == value[0]:
         return value[1:-1].replace(value[0] * 2, value[0]).strip()
     return value

@@ -102,12 +102,12 @@ def describe_layout(configuration: Mapping[str, Value], facts: Mapping[str, Valu
     ranks, pools, groups, diagonal = (_count(configuration, name) for name in ("np", "npool", "nbgrp", "ndiag"))
     in_pool = ranks // pools
     if "kpoints" in facts:
-        sentences.append(_divided(_count(facts, "kpoints"), "k-points", pools, "pool"))
+        sentences.append(_division_text(_count(facts, "kpoints"), "k-points", pools, "pool"))
     planes = _count(facts, "fft_smooth_z", _count(facts, "fft_dense_z"))
     if "fft_dense_z" in facts:
         own = in_pool // groups
         sentences.append(
-            _divided(planes, "planes of the FFT grid", own, f"rank of a {'band group' if groups > 1 else 'pool'}")
+            _division_text(planes, "planes of the FFT grid", own, f"rank of a {'band group' if groups > 1 else 'pool'}")
         )
     if "cores_per_node" in facts:
         cores = in_pool * _count(configuration, "threads")
@@ -131,7 +131,7 @@ def _with_automatic(
     return {**configuration, "npool": pools, "ndiag": ndiag}, [f"pw.x chooses npool={pools} ndiag={ndiag} itself"]
 
 
-def _divided(amount: int, what: str, parts: int, part: str) -> str:
+def _division_text(amount: int, what: str, parts: int, part: str) -> str:
     most = ceil(amount / parts)
     if parts == 1:
         return f"{amount} {what} in one {part}"

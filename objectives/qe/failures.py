@@ -135,7 +135,7 @@ def find_failure(output: Output, parsed: PwOutput) -> RunFailure | None:
 
 def _is_whole(output: Output, parsed: PwOutput) -> bool:
     return (
-        (output.status.exit_code in (0, None) or _made_all_steps(output))
+        (output.status.exit_code in (0, None) or _has_made_all_steps(output))
         and not any(sign in output.stdout for sign in _CUT_SHORT)
         and not _missing(parsed)
         and parsed.not_converged_after is None
@@ -143,7 +143,7 @@ def _is_whole(output: Output, parsed: PwOutput) -> bool:
     )
 
 
-def _made_all_steps(output: Output) -> bool:
+def _has_made_all_steps(output: Output) -> bool:
     """Whether the ions moved as often as the input allows (PW/src/run_pwscf.f90)."""
     return output.status.exit_code == _ALL_STEPS and "The maximum number of steps has been reached" in output.stdout
 

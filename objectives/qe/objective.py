@@ -250,10 +250,10 @@ def layout_differences(job: Job, layout: Layout) -> list[str]:
         "ndiag": layout.diagonalization_grid**2,
         "np": layout.ranks,
     }
-    return [f"{name}={did[name]} instead of {count}" for name, count in _asked(job) if did[name] != count]
+    return [f"{name}={did[name]} instead of {count}" for name, count in _amounts_of(job) if did[name] != count]
 
 
-def _asked(job: Job) -> Iterator[tuple[str, int]]:
+def _amounts_of(job: Job) -> Iterator[tuple[str, int]]:
     yield "np", job.mpi.ranks if job.mpi is not None else 1
     following = dict(zip(job.argv, job.argv[1:], strict=False))
     for name, option in DIVISIONS.items():

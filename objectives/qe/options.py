@@ -77,7 +77,7 @@ def input_text(name: str) -> tuple[str, Path, bytes]:
     except FileNotFoundError:
         close = difflib.get_close_matches(name, SHIPPED_INPUTS, n=1)
         suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-        msg = f"there is no input {name!r}{suggestion}; give the path of a pw.x input, or one of: {_shipped()}"
+        msg = f"there is no input {name!r}{suggestion}; give the path of a pw.x input, or one of: {_shipped_names()}"
     except OSError as error:
         msg = f"input {name!r} cannot be read: {error.strerror}"
     raise PlanError(msg)
@@ -103,10 +103,10 @@ def shipped_input(name: str) -> bytes:
         PlanError: No shipped input has this name.
     """
     if name not in SHIPPED_INPUTS:
-        msg = f"no shipped input is called {name!r}; known: {_shipped()}"
+        msg = f"no shipped input is called {name!r}; known: {_shipped_names()}"
         raise PlanError(msg)
     return (resources.files("studies") / "inputs" / f"{name}.in").read_bytes()
 
 
-def _shipped() -> str:
+def _shipped_names() -> str:
     return ", ".join(SHIPPED_INPUTS)

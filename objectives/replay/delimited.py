@@ -189,19 +189,19 @@ def _run(row: Row, scale: Scale, options: ReplayOptions) -> TableRun:
     elapsed_s = max(0.0, least_s if known is None else known)
     why = row[options.failure].strip() if options.failure is not None else ""
     if why.lower() not in _NO:
-        return _failed(elapsed_s, why)
+        return _failed_run(elapsed_s, why)
     if options.done is not None and row[options.done].strip().lower() not in _YES:
-        return _failed(elapsed_s, f"was not done when it was recorded: {options.done} is {row[options.done]!r}")
+        return _failed_run(elapsed_s, f"was not done when it was recorded: {options.done} is {row[options.done]!r}")
     bound = _number(row, options.bound)
     if value is None and bound is not None:
         return TableRun(elapsed_s, bound=scale.factor * bound, code="capped")
     if value is None:
-        return _failed(elapsed_s, f"no {name} was recorded")
+        return _failed_run(elapsed_s, f"no {name} was recorded")
     others = {other.name: _number(row, other.name) for other in options.metrics or ()}
     return TableRun(elapsed_s, value, others={name: known for name, known in others.items() if known is not None})
 
 
-def _failed(elapsed_s: float, message: str) -> TableRun:
+def _failed_run(elapsed_s: float, message: str) -> TableRun:
     """Return a failed run; a message that begins with a kind of failure sets the kind."""
     kinds = (kind for kind in FailureKind if message.startswith(kind.value))
     # An infrastructure error would be retried, but a record does not change.

@@ -76,10 +76,10 @@ class ReplayObjective:
         """
         recording = self.table.recording(configuration)
         if recording is None:
-            return self._printed_run(0.0, {"failure": "", "code": NOT_RECORDED, "message": "not recorded in the table"})
+            return self._output_run(0.0, {"failure": "", "code": NOT_RECORDED, "message": "not recorded in the table"})
         runs = [run for run in recording.runs if worker in {"", run.worker}]
         if not runs:
-            return self._printed_run(0.0, {"failure": "", "code": NOT_RECORDED, "message": f"not recorded on {worker}"})
+            return self._output_run(0.0, {"failure": "", "code": NOT_RECORDED, "message": f"not recorded on {worker}"})
         run = runs[int(rng.integers(len(runs)))]
         recorded = self._to_recorded_run(run, recording, rng)
         return replace(recorded, worker=run.worker)
@@ -92,8 +92,8 @@ class ReplayObjective:
             return RecordedRun(elapsed_s, bound=run.bound, setup_s=setup_s)
         if run.failure is not None:
             printed = {"failure": run.failure.value, "code": run.code, "message": run.message}
-            return self._printed_run(elapsed_s, printed, setup_s)
-        return self._printed_run(elapsed_s, {"step": 1, **run.others, self.table.metric.name: run.value}, setup_s)
+            return self._output_run(elapsed_s, printed, setup_s)
+        return self._output_run(elapsed_s, {"step": 1, **run.others, self.table.metric.name: run.value}, setup_s)
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of a line's step."""
@@ -130,7 +130,7 @@ class ReplayObjective:
             return worse[int(rng.integers(len(worse)))]
         return replace(capped, bound=None, value=bound)
 
-    def _printed_run(self, elapsed_s: float, printed: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
+    def _output_run(self, elapsed_s: float, printed: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
         return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(printed)),), setup_s=setup_s)
 
 

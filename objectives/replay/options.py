@@ -147,7 +147,7 @@ def others_of(options: ReplayOptions, unit_of: Callable[[str], str | None] = lam
         raise PlanError(Problem(msg, f"options.metrics.{twice - 1}"))
     units = (other.unit if other.unit is not None else unit_of(other.name) for other in given)
     return tuple(
-        Metric(other.name, _written_unit(other.name) if unit is None else unit, other.direction)
+        Metric(other.name, _unit_of(other.name) if unit is None else unit, other.direction)
         for other, unit in zip(given, units, strict=True)
     )
 
@@ -157,7 +157,7 @@ _IN_NAMES = frozenset({"s", "sec", "ms", "us", "ns"})
 _WRITTEN_UNITS: Mapping[str, str] = {"sec": "s", "bytes": "B", "kib": "KiB", "mib": "MiB", "gib": "GiB"}
 
 
-def _written_unit(name: str) -> str:
+def _unit_of(name: str) -> str:
     """Return the unit of time or memory at the end of a name; empty without one."""
     unit = _unit_in(name)
     return _WRITTEN_UNITS.get(unit or name.rpartition("_")[2].lower(), unit or "")

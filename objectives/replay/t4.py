@@ -66,7 +66,7 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
 
 def _with_others(recording: Recording, entry: Mapping[str, Any], others: Sequence[Metric]) -> Recording:
     """Return a recording with the means of the other metrics in each run, since single values are not recorded."""
-    values = {other.name: _listed(entry, other.name) for other in others}
+    values = {other.name: _values_of(entry, other.name) for other in others}
     means = {name: fmean(known) for name, known in values.items() if known and all(map(math.isfinite, known))}
     runs = (replace(run, others=means if run.value is not None else {}) for run in recording.runs)
     return replace(recording, runs=tuple(runs))
@@ -112,10 +112,10 @@ def _values(entry: Mapping[str, Any], scale: Scale, runs_s: Sequence[float], *, 
     """Return the values of an entry: single runs if they are recorded, else the measurement, which is their mean."""
     if len(runs_s) > 1 and repeats:
         return list(runs_s)
-    return [scale.factor * value for value in _listed(entry, scale.metric.name)] or list(runs_s)
+    return [scale.factor * value for value in _values_of(entry, scale.metric.name)] or list(runs_s)
 
 
-def _listed(entry: Mapping[str, Any], name: str) -> list[float]:
+def _values_of(entry: Mapping[str, Any], name: str) -> list[float]:
     """Return the values of an entry's measurements of this name."""
     values = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == name]
     listed = [item for value in values for item in (value if isinstance(value, list) else [value])]

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from objectives.shapes.costs import Costs
 from spaces.expressions.names import names_of
-from spaces.expressions.quantities import Columns, FloatArray, computed_columns
+from spaces.expressions.quantities import Columns, FloatArray, compute_columns
 
 UNKNOWN_WORK = 5.0
 """The level of a shape that predicts how a time changes, not how long it is: a factor of 150 up or down."""
@@ -69,10 +69,10 @@ class Shape:
         """Return the terms at `columns`, (n,) each: not negative, NaN where unknown, without terms that no case has."""
         known: Columns = columns
         for name, text in self.counts.items():
-            count = computed_columns({name: text}, self.derived, {**columns, **known})
+            count = compute_columns({name: text}, self.derived, {**columns, **known})
             known = {**known, **{name: np.where(np.isnan(column), 1.0, column) for name, column in count.items()}}
         texts = {term.name: term.expression for term in self.terms}
-        values = computed_columns(texts, self.derived, known)
+        values = compute_columns(texts, self.derived, known)
         shares = {term.name: term.share for term in self.terms}
         return {name: shares[name] * np.maximum(column, 0.0) for name, column in values.items() if _is_known(column)}
 

@@ -63,13 +63,13 @@ def idle_sentence(seconds: Mapping[str, float], *, gpus: bool) -> str:
     idle = whole - seconds[COMPUTE.name]
     if not whole or idle / whole < _WORTH_SAYING:
         return ""
-    data, communication = (_rounded(seconds[metric.name] / whole) for metric in (DATA, COMMUNICATE))
+    data, communication = (_round(seconds[metric.name] / whole) for metric in (DATA, COMMUNICATE))
     who = "GPUs idle" if gpus else "workers do not compute"
     # Print the sum of the rounded shares, so that the numbers add up.
     return f"the {who} for {data + communication:.0%} of the time: data {data:.0%}, communication {communication:.0%}"
 
 
-def _rounded(share: float) -> float:
+def _round(share: float) -> float:
     return _NEAREST * round(share / _NEAREST)
 
 
@@ -322,7 +322,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
 
 def _bytes_of_worker(network: memory.Footprint, size: int, one: Configuration) -> float:
     workers = int(one["workers"])
-    return network.scaled(size).of_rank(one, int(one["batch_size"]) // workers, sends=workers > 1)
+    return network.scale_to(size).of_rank(one, int(one["batch_size"]) // workers, sends=workers > 1)
 
 
 def _rules(checked: DdpOptions, *, nccl: bool, compiles: bool) -> Iterator[Constraint]:

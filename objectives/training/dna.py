@@ -98,7 +98,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     gpus = 1 if python.gpus and checked.device != "cpu" else 0
     windows, length = _windows(checked)
     ranks = _most_ranks(checked, python.gpus if gpus else int(machine["cores_per_node"]) // checked.threads)
-    fixed = _fixed(checked)
+    fixed = _fixed_arguments(checked)
     parameters = (
         *_parameters(checked),
         *_together(checked, ranks),
@@ -194,7 +194,7 @@ def _need(
     on_gpus: bool,
 ) -> MemoryNeed | None:
     windows, length = data
-    network = FOOTPRINT.scaled(length)
+    network = FOOTPRINT.scale_to(length)
 
     def of_rank(one: Configuration) -> float:
         settings, ranks = {"precision": checked.precision, **one}, int(one.get("ranks", 1))
@@ -233,7 +233,7 @@ def _together(checked: DnaOptions, ranks: int) -> Iterator[Parameter]:
         yield Choice("rate_scaling", scalings, optional=True, help="of the learning rate with the ranks; unset: linear")
 
 
-def _fixed(checked: DnaOptions) -> Sequence[str]:
+def _fixed_arguments(checked: DnaOptions) -> Sequence[str]:
     given = {
         "data": checked.data if checked.data == _SYNTHETIC else str(Path(checked.data).absolute()),
         "windows": checked.windows,

@@ -53,7 +53,7 @@ class Footprint:
     size: int
     dimensions: int
 
-    def scaled(self, size: int) -> "Footprint":
+    def scale_to(self, size: int) -> "Footprint":
         """Return the footprint for samples of another size."""
         times = (size / self.size) ** self.dimensions
         return replace(

@@ -110,7 +110,7 @@ class TrainingObjective:
                 **{name: str(value) for name, value in protocol.items() if value is not None},
                 **{name: value for name, value in variables.items() if value is not None},
             },
-            resources=Resources(cores, self.nodes.needed(cores), ranks * self.gpus, context.cpus),
+            resources=Resources(cores, self.nodes.nodes_for(cores), ranks * self.gpus, context.cpus),
             time_limit_s=min(limits, default=None),
             tuned=placeholder_variables(self.environment),
         )
@@ -131,7 +131,7 @@ class TrainingObjective:
             steps, seen = self._read_progress(output)
         except SlowPatternError as error:
             raise InfrastructureError(str(error), code=error.code) from error
-        if not (seen and self._used_its_budget(output)):
+        if not (seen and self._has_spent_budget(output)):
             check_training_end(output)
         # A script that does not know its number of steps may print one more before it is stopped; leave that out.
         budget = int(output.job.environment.get(STEPS_VARIABLE, 0)) if output.job is not None else 0
@@ -180,7 +180,7 @@ class TrainingObjective:
             "stopping.min_steps must not be less than the first of these"
         )
 
-    def _used_its_budget(self, output: Output) -> bool:
+    def _has_spent_budget(self, output: Output) -> bool:
         status = output.status
         return (
             self.budget_s is not None

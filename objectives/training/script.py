@@ -163,7 +163,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     files, errors = read_run_files(checked.files, make=bool(machine.get("makes_files", True)))
     errors += template_errors(checked.templates)
     errors += _progress_errors(checked)
-    errors += _trained_errors(checked)
+    errors += _errors_of_training(checked)
     program = shutil.which(program_of(checked.argv))
     errors += [
         Problem(f"program {called!r} was not found; give its full path", f"options.{place}")
@@ -228,7 +228,7 @@ def _progress_errors(options: TrainingOptions) -> Iterator[Problem]:
         )
 
 
-def _trained_errors(options: TrainingOptions) -> Iterator[Problem]:
+def _errors_of_training(options: TrainingOptions) -> Iterator[Problem]:
     recorded = {metric.name for metric in (options.metric, *options.metrics)}
     for name in (options.trained, GAP):
         if options.trained and name in recorded:

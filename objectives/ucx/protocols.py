@@ -49,7 +49,7 @@ def choices(text: str, spans: Sequence[Span]) -> list[str]:
     """Return a line for each protocol that UCX lists for tagged messages of these sizes; none without a list."""
     found = {
         f"{kind}, {max(low, first):.0f} to {min(high, last):.0f} bytes: {protocol}"
-        for kind, low, high, protocol in _listed(text)
+        for kind, low, high, protocol in _list_protocols(text)
         for first, last in spans
         if low <= last and first <= high
     }
@@ -84,7 +84,7 @@ class Protocols:
         return choices(self._text(features, frozenset((self._unset | variables).items())), self._spans)
 
 
-def _listed(text: str) -> Iterator[tuple[str, float, float, str]]:
+def _list_protocols(text: str) -> Iterator[tuple[str, float, float, str]]:
     kind = ""
     for span, words, devices in (match.groups() for match in map(_ROW.match, text.splitlines()) if match):
         sizes = _RANGE.fullmatch(span)

@@ -77,7 +77,7 @@ def value_of(node: Node, columns: Columns, scope: Scope) -> Value | None:
     if node.kind == "str":
         return scope.word(int(found))
     if node.kind == "float":
-        return _rounded_off(float(found))
+        return _round_off(float(found))
     return bool(found) if node.kind == "bool" else int(found)
 
 
@@ -99,7 +99,7 @@ def _itself_can_fail(node: Node) -> bool:
     return own.get(node.op, False)
 
 
-def _rounded_off(value: float) -> float:
+def _round_off(value: float) -> float:
     """Return a number as a person would write it: 0.01, not 0.010000000000000002."""
     return float(f"{value:.15g}")
 
@@ -266,7 +266,9 @@ def _logarithm(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     return np.log2(np.where(number_ > 0, number_, 1)), number_ <= 0
 
 
-def _rounded(operation: Callable[[Any], Any], exactly: Callable[[Any], int]) -> Callable[[Node, list[Array]], Computed]:
+def _round_by(
+    operation: Callable[[Any], Any], exactly: Callable[[Any], int]
+) -> Callable[[Node, list[Array]], Computed]:
     of_python = np.frompyfunc(exactly, 1, 1)
 
     def rounded(node: Node, values: list[Array]) -> Computed:
@@ -344,8 +346,8 @@ _STRICT: dict[str, Callable[[Node, list[Array]], Computed]] = {
     "in_range": _in_range,
     "sqrt": _root,
     "log2": _logarithm,
-    "floor": _rounded(np.floor, math.floor),
-    "ceil": _rounded(np.ceil, math.ceil),
+    "floor": _round_by(np.floor, math.floor),
+    "ceil": _round_by(np.ceil, math.ceil),
     "is_square": _is_square,
     "is_power_of_two": _is_power_of_two,
 }

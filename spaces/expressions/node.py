@@ -132,7 +132,7 @@ def constant(symbol: Symbol) -> Node:
     return Node("constant", symbol.kind, (), symbol.low, symbol.high, value=symbol.value, words=symbol.words)
 
 
-def combined(op: str, kind: Kind, operands: tuple[Node, ...], interval: tuple[float, float]) -> Node:
+def combine(op: str, kind: Kind, operands: tuple[Node, ...], interval: tuple[float, float]) -> Node:
     """Return the node of an operation whose value lies in `interval`."""
     low, high = interval
     positions = frozenset[int]().union(*(operand.positions for operand in operands))

@@ -37,7 +37,7 @@ def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
             root = parse(rule, scope)
         except ExpressionError:
             continue
-        for node in computed(root):
+        for node in computing_parts(root):
             text = clean(rule)[node.start : node.end]
             if text in found:
                 continue
@@ -45,7 +45,7 @@ def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
     return found
 
 
-def computed_columns(
+def compute_columns(
     expressions: Mapping[str, str], derived: Mapping[str, str], columns: Columns
 ) -> dict[str, FloatArray]:
     """Return the values of `expressions`, by name, over `columns`, (n,) each, and `derived` values.
@@ -71,7 +71,7 @@ def computed_columns(
     return found
 
 
-def computed(root: Node) -> Iterator[Node]:
+def computing_parts(root: Node) -> Iterator[Node]:
     """Yield the parts of an expression that compute a number from parameters, inner parts first."""
     for node in root.parts():
         if node.operands and node.op != "derived" and node.kind in {"int", "float"} and node.positions:

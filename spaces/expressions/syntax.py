@@ -24,7 +24,7 @@ from typing import Any
 from spaces.expressions import bounds
 from spaces.expressions.fact import fact_symbol
 from spaces.expressions.functions import ARITIES, FUNCTIONS
-from spaces.expressions.node import Kind, Node, Scope, combined, constant
+from spaces.expressions.node import Kind, Node, Scope, combine, constant
 from spaces.expressions.text import clean, remark_in
 from spaces.parameters.errors import ExpressionError, did_you_mean
 
@@ -178,7 +178,7 @@ class _Reader:
             raise self.unknown_name(tree)
         if symbol.node is not None:
             return replace(
-                combined("derived", symbol.kind, (symbol.node,), (symbol.low, symbol.high)),
+                combine("derived", symbol.kind, (symbol.node,), (symbol.low, symbol.high)),
                 name=tree.id,
                 words=symbol.words,
             )
@@ -210,7 +210,7 @@ class _Reader:
         operand = self.node(tree.operand, depth)
         if isinstance(tree.op, ast.Not):
             self.want_condition(operand, "`not`")
-            return combined("not", "bool", (operand,), (0, 1))
+            return combine("not", "bool", (operand,), (0, 1))
         if isinstance(tree.op, ast.USub):
             return self.arithmetic("neg", (operand,), tree)
         if isinstance(tree.op, ast.UAdd):
@@ -237,7 +237,7 @@ class _Reader:
         low, high = bounds.of_operation(op, [(operand.low, operand.high) for operand in operands], whole)
         if kind == "int" and not max(abs(low), abs(high)) < 2**MAX_BITS:
             raise self.fail(f"this can become larger than 2**{MAX_BITS}", tree)
-        return combined(op, kind, operands, (low, high))
+        return combine(op, kind, operands, (low, high))
 
     def power(self, operands: tuple[Node, ...], tree: ast.BinOp) -> Node:
         for operand in operands:
@@ -253,7 +253,7 @@ class _Reader:
         operands = tuple(self.node(value, depth) for value in tree.values)
         for operand in operands:
             self.want_condition(operand, f"`{op}`")
-        return combined(op, "bool", operands, (0, 1))
+        return combine(op, "bool", operands, (0, 1))
 
     def conditional(self, tree: ast.IfExp, depth: int) -> Node:
         test, yes, no = (self.node(part, depth) for part in (tree.test, tree.body, tree.orelse))
@@ -262,7 +262,7 @@ class _Reader:
             raise self.fail(f"one branch is {_a(yes.kind)}, the other {_a(no.kind)}", tree)
         kinds = {yes.kind, no.kind}
         kind: Kind = yes.kind if len(kinds) == 1 else "float" if "float" in kinds else "int"
-        node = combined("if", kind, (test, yes, no), bounds.hull([(yes.low, yes.high), (no.low, no.high)]))
+        node = combine("if", kind, (test, yes, no), bounds.hull([(yes.low, yes.high), (no.low, no.high)]))
         return replace(node, words=yes.words | no.words)
 
     def comparison(self, tree: ast.Compare, depth: int) -> Node:
@@ -273,13 +273,13 @@ class _Reader:
                 raise self.fail("nothing stands after the list of `in`", side, "put the rest behind `and`")
             part, left = self.compare(left, op, side, depth)
             parts.append(part)
-        return parts[0] if len(parts) == 1 else combined("and", "bool", tuple(parts), (0, 1))
+        return parts[0] if len(parts) == 1 else combine("and", "bool", tuple(parts), (0, 1))
 
     def compare(self, left: Node, op: ast.cmpop, tree: ast.expr, depth: int) -> tuple[Node, Node | None]:
         """Return a comparison and its right side, which the next one of a chain shares; None for a list of values."""
         if isinstance(op, ast.In | ast.NotIn):
             inside = self.membership(left, tree, depth)
-            return (inside if isinstance(op, ast.In) else combined("not", "bool", (inside,), (0, 1))), None
+            return (inside if isinstance(op, ast.In) else combine("not", "bool", (inside,), (0, 1))), None
         name = _COMPARISONS.get(type(op))
         if name is None:
             raise self.fail("`is` is not part of the language of rules", tree, _INSTEAD[type(op)])
@@ -296,7 +296,7 @@ class _Reader:
                 raise self.fail("words have no order", right, "compare words with ==, != or in")
             self.want_possible_word(left, right)
             self.want_possible_word(right, left)
-        return combined(name, "bool", (left, right), (0, 1))
+        return combine(name, "bool", (left, right), (0, 1))
 
     def want_possible_word(self, word: Node, other: Node) -> None:
         if word.op == "constant" and other.op in {"parameter", "derived"} and not word.words <= other.words:
@@ -315,11 +315,11 @@ class _Reader:
         elements = tuple(self.node(element, depth) for element in tree.elts)
         for element in elements:
             self.compared("eq", left, element)  # checks that the two can be equal at all
-        return combined("in", "bool", (left, *elements), (0, 1))
+        return combine("in", "bool", (left, *elements), (0, 1))
 
     def in_range(self, left: Node, tree: ast.Call, depth: int) -> Node:
         self.want_number(left, "range")
-        return combined("in_range", "bool", (left, *self.range_arguments(tree, depth)), (0, 1))
+        return combine("in_range", "bool", (left, *self.range_arguments(tree, depth)), (0, 1))
 
     def range_arguments(self, tree: ast.Call, depth: int) -> tuple[Node, Node, Node]:
         arguments = self.arguments("range", tree, depth)
@@ -359,15 +359,15 @@ class _Reader:
         for operand in operands:
             self.want_number(operand, name)
         if name == "between":
-            return combined("between", "bool", operands, (0, 1))
+            return combine("between", "bool", operands, (0, 1))
         if name == "divides":
             remainder = self.arithmetic("mod", (operands[1], operands[0]), tree)
             return self.compared("eq", remainder, constant(fact_symbol(0, self.scope)))
         if name in {"is_square", "is_power_of_two"}:
             self.want_whole(operands[0], name)
-            return combined(name, "bool", operands, (0, 1))
+            return combine(name, "bool", operands, (0, 1))
         if name in {"floor", "ceil"}:
-            return _rounded(name, operands[0])
+            return _rounding(name, operands[0])
         return self.arithmetic(name, operands, tree)
 
     def want_number(self, node: Node, where: str) -> None:
@@ -388,10 +388,10 @@ def _a(kind: Kind) -> str:
     return {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}[kind]
 
 
-def _rounded(name: str, operand: Node) -> Node:
+def _rounding(name: str, operand: Node) -> Node:
     low, high = operand.low, operand.high
     if operand.kind != "float":
-        return combined(name, "int", (operand,), (low, high))
+        return combine(name, "int", (operand,), (low, high))
     exact = max(abs(low), abs(high)) < 2**MAX_BITS
     interval = (math.floor(low), math.ceil(high)) if exact else (low, high)
-    return combined(name, "int" if exact else "float", (operand,), interval)
+    return combine(name, "int" if exact else "float", (operand,), interval)

@@ -126,7 +126,7 @@ class Float(_Common):
         """The grid, increasing."""
         last = self.points - 1
         nothing = _nothing(self)
-        inner = [_rounded(self._at(k / last)) for k in range(1, last)]
+        inner = [_round(self._at(k / last)) for k in range(1, last)]
         inner = [0.0 if abs(value) < nothing else value for value in inner]
         return tuple(dict.fromkeys([self.low, *inner, self.high]))
 
@@ -233,7 +233,7 @@ def is_number(value: object) -> bool:
     return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**1000
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.{_GRID_DIGITS}g}")
 
 

@@ -225,17 +225,17 @@ class _Reading:
         return self._unset(name) or bool(self._with(name))
 
     def never(self, name: str) -> str:
-        chosen = _listed(self.automatic or ())
-        return f"only {_listed(readers_of(name))} would read it; UCX itself chooses {chosen} here"
+        chosen = _join(self.automatic or ())
+        return f"only {_join(readers_of(name))} would read it; UCX itself chooses {chosen} here"
 
     def rules(self, name: str) -> list[Constraint]:
         """Return where the variable may be set."""
-        readers, found = _listed(readers_of(name)), self._with(name)
+        readers, found = _join(readers_of(name)), self._with(name)
         rules: list[Constraint] = []
         if name == TLS:
             return rules
         if not self._unset(name):
-            reason = f"UCX itself chooses {_listed(self.automatic or ())} here, and only {readers} would read it"
+            reason = f"UCX itself chooses {_join(self.automatic or ())} here, and only {readers} would read it"
             rules.append(Constraint(f"{name} needs {TLS}", f"is_set({TLS}) or not is_set({name})", reason))
         if len(found) < len(self.ways):
             reason = f"only {readers} would read it, which {TLS} excludes"
@@ -327,7 +327,7 @@ class _Pair:
         too_small = [word for word, size in large.items() if least is not None and size < least]
         for other, bad, own in ((self.larger, too_large, self.smaller), (self.smaller, too_small, self.larger)):
             if bad:
-                rule = f"is_set({other}) or {own} not in {_quoted(bad)}"
+                rule = f"is_set({other}) or {own} not in {_quote(bad)}"
                 found.append(Constraint(f"{name}, {other} unset", rule, self.reason))
         return found
 
@@ -339,12 +339,12 @@ def _sizes(parameter: Parameter) -> dict[str, float]:
 
 def _within(name: str, words: Sequence[str]) -> str:
     """Return the rule that a variable has one of these values, or is unset if the list is empty."""
-    return f"{name} in {_quoted(words)}" if words else f"not is_set({name})"
+    return f"{name} in {_quote(words)}" if words else f"not is_set({name})"
 
 
-def _quoted(words: Iterable[str]) -> str:
+def _quote(words: Iterable[str]) -> str:
     return "[" + ", ".join(repr(word) for word in words) + "]"
 
 
-def _listed(words: Iterable[str]) -> str:
+def _join(words: Iterable[str]) -> str:
     return ", ".join(sorted(words))

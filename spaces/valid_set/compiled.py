@@ -46,7 +46,7 @@ class Compiled:
         return tuple(rule for rule in self.constraints if not rule.positions)
 
 
-def compiled(
+def compile_space(
     parameters: Sequence[Parameter],
     constraints: Sequence[Constraint],
     facts: Mapping[str, Value],
@@ -82,7 +82,7 @@ def compiled(
     rules: list[ConstraintRule] = []
     for constraint in constraints:
         if isinstance(constraint, Listed):
-            listed = _listed(constraint, domains, errors)
+            listed = _list_rule(constraint, domains, errors)
             rules += [listed] if listed else []
             continue
         node = _rule(constraint, scope, errors, derived_texts.keys() - derived.nodes.keys())
@@ -93,7 +93,7 @@ def compiled(
     return Compiled(tuple(domains), existence, tuple(rules), derived.nodes, scope)
 
 
-def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[Problem]) -> ListedRule | None:
+def _list_rule(constraint: Listed, domains: Sequence[Domain], errors: list[Problem]) -> ListedRule | None:
     by_name = {domain.parameter.name: domain for domain in domains}
     wrong = [f"unknown parameter {name!r}" for name in constraint.parameters if name not in by_name]
     if not (constraint.parameters and constraint.rows):
@@ -156,10 +156,10 @@ def _name_errors(
     derived: Mapping[str, str],
 ) -> list[Problem]:
     names = [parameter.name for parameter in parameters]
-    errors = [f"parameter {name!r} is declared twice" for name in _repeated(names)]
+    errors = [f"parameter {name!r} is declared twice" for name in _repetitions(names)]
     errors += [f"{name!r} is both a parameter and a fact; rename one" for name in names if name in facts]
     errors += [f"{name!r} is the name of a function in rules; choose another" for name in names if name in FUNCTIONS]
-    repeated = _repeated([constraint.name for constraint in constraints])
+    repeated = _repetitions([constraint.name for constraint in constraints])
     return [
         *map(Problem, errors),
         *(_of_constraint(name, " is declared twice") for name in repeated),
@@ -167,12 +167,12 @@ def _name_errors(
         *(
             Problem(f"{name!r} {wrong}", f"space.derived.{name}")
             for name in derived
-            if (wrong := _derived_name_error(name, names, facts))
+            if (wrong := _error_of_derived_name(name, names, facts))
         ),
     ]
 
 
-def _derived_name_error(name: str, parameters: Sequence[str], facts: Mapping[str, Value]) -> str:
+def _error_of_derived_name(name: str, parameters: Sequence[str], facts: Mapping[str, Value]) -> str:
     if not name.isidentifier() or keyword.iskeyword(name):
         return "is not a name: letters, digits and _, not a digit first"
     if name in FUNCTIONS:
@@ -182,7 +182,7 @@ def _derived_name_error(name: str, parameters: Sequence[str], facts: Mapping[str
     return ""
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
+def _repetitions(names: Sequence[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 

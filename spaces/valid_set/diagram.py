@@ -207,7 +207,7 @@ def _due(order: Sequence[Domain], rules: Sequence[Rule]) -> list[list[Rule]]:
         if isinstance(rule, ListedRule):
             # Project the list on its first few parameters, so that the width stays at most the length of the list.
             for depth in sorted(place[position] for position in rule.positions):
-                due[depth].append(rule.projected({domain.position for domain in order[: depth + 1]}))
+                due[depth].append(rule.project({domain.position for domain in order[: depth + 1]}))
             continue
         due[max(place[position] for position in rule.positions)].append(rule)
     return due
@@ -232,7 +232,7 @@ def _extend(
     parents, values = [], []
     for first in range(0, nodes, step):
         columns = {position: column[first : first + step] for position, column in frontier.items()}
-        parent, value = _allowed(narrow_first, columns, domain, min(step, nodes - first))
+        parent, value = _check_pairs(narrow_first, columns, domain, min(step, nodes - first))
         most -= len(parent)
         if most < 0:
             raise TooWideError
@@ -243,7 +243,7 @@ def _extend(
     return np.concatenate(parents), np.concatenate(values)
 
 
-def _allowed(
+def _check_pairs(
     rules: Sequence[Rule], columns: Mapping[int, Array], domain: Domain, nodes: int
 ) -> tuple[Ids, npt.NDArray[np.int32]]:
     """Check all pairs of a node and a value while most remain, then only the remaining ones."""
@@ -278,11 +278,11 @@ def _merge(
             reach = edges
         key = key * domain.radix + (column - domain.indexes[0])
         reach *= domain.radix
-    child, first = _numbered(key, reach, edges)
+    child, first = _number_keys(key, reach, edges)
     return child, len(first), {position: column[first] for position, column in columns.items()}
 
 
-def _numbered(key: Ids, reach: int, edges: int) -> tuple[Ids, Ids]:
+def _number_keys(key: Ids, reach: int, edges: int) -> tuple[Ids, Ids]:
     """Give equal keys equal numbers; return each key's number and where each number occurs."""
     if reach > max(4 * edges, 1 << 16):
         _, first, child = np.unique(key, return_index=True, return_inverse=True)
@@ -309,10 +309,10 @@ def _without_dead_ends(layers: Sequence[_Layer], raw: int) -> Diagram:
         paths = np.add.reduceat(paths[child], start[:-1])
         number = np.where(alive, np.cumsum(alive) - 1, -1)
         levels.append(Level(layer.position, start, value, child, paths))
-    return Diagram(tuple(_narrowed(level) for level in reversed(levels)))
+    return Diagram(tuple(_narrow(level) for level in reversed(levels)))
 
 
-def _narrowed(level: Level) -> Level:
+def _narrow(level: Level) -> Level:
     if level.paths.dtype == object and max(level.paths) < FITS_INT64:
         return Level(level.position, level.start, level.value, level.child, level.paths.astype(np.int64))
     return level

@@ -74,7 +74,7 @@ def symbol_of(domain: Domain) -> Symbol:
     )
 
 
-def scaled(domain: Domain, value: float) -> float:
+def scale_value(domain: Domain, value: float) -> float:
     """Return the place of a number, in the domain or not, on the parameter's scale from 0 to 1."""
     grid = [float(v) for v in domain.values]
     return float(np.interp(value, grid, domain.features[:-1, 0]))

@@ -32,10 +32,10 @@ class Neighbourhood:
         for domain in self.domains:
             valid = self._valid_changes(row, domain)
             here = int(row[domain.position])
-            plain += [_changed(row, domain.position, index) for index in _reached(domain, here, valid)]
+            plain += [_change(row, domain.position, index) for index in _one_step_away(domain, here, valid)]
             for target in _adjacent(domain, here):
                 if target not in valid:
-                    repaired += self._repaired(_changed(row, domain.position, target), domain)
+                    repaired += self._repair(_change(row, domain.position, target), domain)
         rows = [*plain, *repaired]
         if not rows:
             return np.empty((0, len(row)), dtype=np.int32)
@@ -43,9 +43,9 @@ class Neighbourhood:
 
     def _valid_changes(self, row: Indices, domain: Domain) -> set[int]:
         others = domain.indexes[domain.indexes != row[domain.position]]
-        return set(others[self._allowed(row, domain.position, others)].tolist())
+        return set(others[self._which_are_allowed(row, domain.position, others)].tolist())
 
-    def _allowed(self, row: Indices, position: int, indexes: Array) -> Array:
+    def _which_are_allowed(self, row: Indices, position: int, indexes: Array) -> Array:
         allowed = np.ones(len(indexes), dtype=bool)
         for rule in self._about(position):
             columns = {p: indexes if p == position else row[p : p + 1] for p in rule.positions}
@@ -55,7 +55,7 @@ class Neighbourhood:
     def _about(self, position: int) -> list[Rule]:
         return [rule for rule in self.rules if position in rule.positions]
 
-    def _repaired(self, row: Indices, domain: Domain) -> Iterator[Indices]:
+    def _repair(self, row: Indices, domain: Domain) -> Iterator[Indices]:
         """Yield the cheapest valid row that keeps the parameter of `domain` as in `row`, if one exists."""
         broken = [rule for rule in self._about(domain.position) if not self._holds(rule, row)]
         candidates = [repair for other in self._suspects(broken, domain) for repair in self._by_one(row, other)]
@@ -75,23 +75,23 @@ class Neighbourhood:
         return [self.domains[position] for position in sorted(shared - {changed.position})]
 
     def _by_one(self, row: Indices, other: Domain) -> Iterator[tuple[float, Indices]]:
-        allowed = other.indexes[self._allowed(row, other.position, other.indexes)]
+        allowed = other.indexes[self._which_are_allowed(row, other.position, other.indexes)]
         if len(allowed):
             distance = np.sum((other.features[allowed] - other.features[row[other.position]]) ** 2, axis=1)
             nearest = int(np.argmin(distance))
-            yield float(distance[nearest]), _changed(row, other.position, int(allowed[nearest]))
+            yield float(distance[nearest]), _change(row, other.position, int(allowed[nearest]))
 
     def _holds(self, rule: Rule, row: Indices) -> bool:
         return bool(np.all(rule.mask({p: row[p : p + 1] for p in rule.positions})))
 
 
-def _changed(row: Indices, position: int, index: int) -> Indices:
+def _change(row: Indices, position: int, index: int) -> Indices:
     changed = row.copy()
     changed[position] = index
     return changed
 
 
-def _reached(domain: Domain, here: int, valid: set[int]) -> list[int]:
+def _one_step_away(domain: Domain, here: int, valid: set[int]) -> list[int]:
     """Return those indexes of `valid` that are one step from `here`."""
     if not domain.ordered or here == NO_VALUE:
         return sorted(valid)

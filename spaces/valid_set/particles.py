@@ -76,7 +76,7 @@ class Particles:
             return {position: column[pick] for position, column in columns.items()}
         pick = rng.integers(len(self.pool[self.order[0].position]), size=n)
         known = {position: column[pick] for position, column in self.pool.items()}
-        return _moved(self.order, self.rules, _moved_in_pairs(self.order, self.rules, known, rng), rng)
+        return _move(self.order, self.rules, _move_in_pairs(self.order, self.rules, known, rng), rng)
 
     def cheapest(self, costs: Mapping[int, FloatArray]) -> dict[int, int]:
         """Return a valid assignment whose sum of `costs[position][index]` no change of one parameter lowers."""
@@ -98,7 +98,7 @@ class Particles:
         return {position: int(column[best]) for position, column in columns.items()}
 
 
-def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
+def estimate_particles(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
     """Return the particles of the group, with an estimate of its size from independent runs.
 
     If the estimates differ widely, the runs are repeated once with more particles.
@@ -106,9 +106,9 @@ def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
     Raises:
         NoneFoundError: No run found a valid assignment.
     """
-    found = _estimated(order, rules, _particles(order))
+    found = _estimate(order, rules, _particles(order))
     if found is None or found.relative_error > _TOO_VAGUE:
-        found = _estimated(order, rules, MORE * _particles(order))
+        found = _estimate(order, rules, MORE * _particles(order))
     if found is None:
         raise NoneFoundError
     return found
@@ -119,7 +119,7 @@ def _particles(order: Sequence[Domain]) -> int:
     return max(_LEAST, min(PARTICLES, _MOST_CELLS // max(domain.radix for domain in order)))
 
 
-def _estimated(order: Sequence[Domain], rules: Sequence[Rule], n: int) -> Particles | None:
+def _estimate(order: Sequence[Domain], rules: Sequence[Rule], n: int) -> Particles | None:
     rng = np.random.default_rng(_SEED)
     runs = [_attempt(order, rules, rng, n) for _ in range(RUNS)]
     pool = next((columns for columns, _ in runs if columns is not None), None)
@@ -153,19 +153,19 @@ def _run(
         bound = {*columns, domain.position}
         due = [rule for rule in rules if domain.position in rule.positions and bound.issuperset(rule.positions)]
         columns[domain.position] = np.broadcast_to(domain.indexes[:1], n)
-        columns[domain.position], choices = _drawn(domain, due, columns, rng)
+        columns[domain.position], choices = _draw(domain, due, columns, rng)
         weights = weights * choices
         if not weights.any():
             raise NoneFoundError
         if weights.sum() ** 2 < 0.5 * n * (weights**2).sum():
             log_size += math.log(weights.mean())
-            columns, weights = _resampled(columns, weights, rng), np.ones(n)
+            columns, weights = _resample(columns, weights, rng), np.ones(n)
     log_size += math.log(weights.mean())
-    columns = _resampled(columns, weights, rng)
-    return _moved(order, rules, columns, rng), log_size
+    columns = _resample(columns, weights, rng)
+    return _move(order, rules, columns, rng), log_size
 
 
-def _resampled(columns: Mapping[int, Array], weights: FloatArray, rng: np.random.Generator) -> dict[int, Array]:
+def _resample(columns: Mapping[int, Array], weights: FloatArray, rng: np.random.Generator) -> dict[int, Array]:
     n = len(weights)
     reach = np.cumsum(weights)
     teeth = (np.arange(n) + rng.random()) / n * reach[-1]  # systematic resampling: one offset for all
@@ -173,16 +173,16 @@ def _resampled(columns: Mapping[int, Array], weights: FloatArray, rng: np.random
     return {position: column[keep] for position, column in columns.items()}
 
 
-def _moved(
+def _move(
     order: Sequence[Domain], rules: Sequence[Rule], columns: dict[int, Array], rng: np.random.Generator
 ) -> dict[int, Array]:
     for _ in range(SWEEPS):
         for domain in order:
-            columns[domain.position], _ = _drawn(domain, rules, columns, rng)
+            columns[domain.position], _ = _draw(domain, rules, columns, rng)
     return columns
 
 
-def _drawn(
+def _draw(
     domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array], rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return a random one of the values that each assignment allows, (n,), and their number."""
@@ -198,10 +198,10 @@ def _blocks(domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array])
     step = max(1, _CELLS // domain.radix)
     for start in range(0, len(columns[domain.position]), step):
         some = {position: column[start : start + step] for position, column in columns.items()}
-        yield _allowed({domain.position: domain.indexes}, rules, some)
+        yield _which_are_allowed({domain.position: domain.indexes}, rules, some)
 
 
-def _moved_in_pairs(
+def _move_in_pairs(
     order: Sequence[Domain], rules: Sequence[Rule], columns: dict[int, Array], rng: np.random.Generator
 ) -> dict[int, Array]:
     """Change two parameters at a time, since a given product or sum allows no change of one alone."""
@@ -220,14 +220,14 @@ def _moved_in_pairs(
         step = _CELLS // (first.radix * second.radix)
         for start in range(0, len(columns[first.position]), step):
             some = {position: column[start : start + step] for position, column in columns.items()}
-            allowed = _allowed(both, rules, some)
+            allowed = _which_are_allowed(both, rules, some)
             picked = _pick(allowed, allowed.sum(axis=1), rng)
             for position, values in both.items():
                 columns[position][start : start + step] = values[picked]
     return columns
 
 
-def _allowed(own: Mapping[int, Array], rules: Sequence[Rule], columns: Mapping[int, Array]) -> Array:
+def _which_are_allowed(own: Mapping[int, Array], rules: Sequence[Rule], columns: Mapping[int, Array]) -> Array:
     """Return which of a parameter's `own` values, (k,), each assignment allows, (n, k), other parameters unchanged.
 
     Several parameters change together.

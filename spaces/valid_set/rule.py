@@ -76,7 +76,7 @@ class ListedRule(ConstraintRule):
             found = found & (keys[node] == key)
         return found
 
-    def projected(self, positions: Collection[int]) -> "ListedRule":
+    def project(self, positions: Collection[int]) -> "ListedRule":
         """Return the list projected on some of its parameters."""
         kept = [k for k, place in enumerate(self.places) if place in positions]
         rows = np.unique(self.rows[:, kept], axis=0)

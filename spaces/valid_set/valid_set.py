@@ -12,7 +12,7 @@ from spaces.expressions.node import Array
 from spaces.valid_set.diagram import FITS_INT64, Diagram, EmptyError, Ids, TooWideError, build, free
 from spaces.valid_set.domain import Domain, FloatArray
 from spaces.valid_set.order import Group, good_order, independent_groups
-from spaces.valid_set.particles import Particles, estimated
+from spaces.valid_set.particles import Particles, estimate_particles
 from spaces.valid_set.rule import Rule
 
 Indices = npt.NDArray[np.int32]
@@ -57,12 +57,12 @@ class ValidSet:
         """Return all rows, in lexicographic order, "no value" before the values."""
         radices = [domain.radix for domain in self.domains]
         if math.prod(radices) < FITS_INT64:
-            return self._rows_of(self._sorted_codes(radices))
+            return self._rows_of(self._codes_in_order(radices))
         ranks = np.arange(self.size)
         rows = self._matrix(self._unrank(ranks), len(ranks))
         return rows[np.lexsort(rows.T[::-1])]
 
-    def _sorted_codes(self, radices: Sequence[int]) -> Ids:
+    def _codes_in_order(self, radices: Sequence[int]) -> Ids:
         """Return every row as one number: its digits are the places of the values, the last parameter's the lowest."""
         strides = [math.prod(radices[position + 1 :]) for position in range(len(radices))]
         digits = {
@@ -164,7 +164,7 @@ def _part(group: Group) -> Diagram | Particles:
     try:
         return build(order, group.rules)
     except TooWideError:
-        return estimated(order, group.rules)
+        return estimate_particles(order, group.rules)
 
 
 __all__ = ["EmptyError", "Indices", "ValidSet", "valid_set"]

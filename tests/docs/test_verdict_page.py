@@ -23,7 +23,7 @@ from autotune.results.summary import Summary, simplified_sentence, trained_text
 from autotune.results.tradeoff import Tradeoff
 from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.node_spread import NodeSpread
-from autotune.statistics.ratio_words import moved, times
+from autotune.statistics.ratio_words import change_text, times
 from autotune.statistics.verdict import Verdict
 from tests.docs.page import Page
 
@@ -43,7 +43,7 @@ SPEAKERS = (
     Verdict._on_few_nodes,
     NodeSpread.words,
     times,
-    moved,
+    change_text,
     Summary.verdict_sentence,
     Summary._nothing_better,
     Summary._best_text,

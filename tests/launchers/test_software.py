@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.execution.task import describe_job
-from autotune.studyfile.software import loaded_software
+from autotune.studyfile.software import load_software
 from launchers import Job, JobState, MpiStart, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.registry import find_batch_system
@@ -316,7 +316,7 @@ def test_rebuilt_library_changes_the_identity(tmp_path):
 @pytest.mark.parametrize("secret", ["hunt2", "pa'ssword1", "correct-horse"])
 def test_secret_of_a_software_reaches_the_program_and_nothing_else(tmp_path, secret):
     own = {"environment": {"DB_PASSWORD": secret, "LEVEL": "3"}}
-    loaded, errors = loaded_software(study_file(objective="command", software={"own": own}))
+    loaded, errors = load_software(study_file(objective="command", software={"own": own}))
     assert errors == []
     software = loaded["own"]
     assert software.identity["DB_PASSWORD"] == "***"

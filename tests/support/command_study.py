@@ -11,7 +11,7 @@ from autotune.records.series import TUNING
 from autotune.records.study import Run
 from autotune.search.distributions import distributions_of
 from autotune.storage.observation import Observation
-from autotune.storage.stored_study import stored_study
+from autotune.storage.stored_study import open_stored_study
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.rereading import reread
 from launchers import STDERR, STDOUT, EndReason, JobState, JobStatus, Usage
@@ -75,4 +75,4 @@ class CommandStudy:
 
     @property
     def values(self):
-        return {trial.number: trial.measured("time") for trial in stored_study(self.url, self.name).trials()}
+        return {trial.number: trial.measured("time") for trial in open_stored_study(self.url, self.name).trials()}

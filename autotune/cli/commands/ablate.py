@@ -13,7 +13,7 @@ from autotune.cli.options import PictureOption, StudyName, WeightsOption, with_o
 from autotune.cli.session_options import SessionOptions
 from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside
 from autotune.errors import ExitCode
-from autotune.formatting import listed, shown, written
+from autotune.formatting import configuration_text, join_words, value_text
 from autotune.statistics.ratio_words import Interval
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def _report_no_winner(settings: "SessionSettings", *, as_json: bool) -> None:
         typer.Exit: No configuration keeps the limits; the exit code is that of the study.
     """
     from autotune.results.summary import summarise
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
 
-    summary = summarise(stored_study(settings.url, settings.name))
+    summary = summarise(open_stored_study(settings.url, settings.name))
     infeasible = summary.nearest is not None
     sentence = summary.verdict_sentence() if infeasible or summary.tradeoff is not None else None
     why = (sentence or "no configuration of this study is better than the default").rstrip(".")
@@ -126,7 +126,7 @@ def table_of(ablation: Ablation, metric: str | None = None) -> "Table":
 
 
 def _change(effect: OptionEffect, name: str) -> str:
-    before, after = (written(values.get(name)) for values in (effect.default, effect.value))
+    before, after = (value_text(values.get(name)) for values in (effect.default, effect.value))
     return f"{name}: {before} -> {after}"
 
 
@@ -155,7 +155,7 @@ def conclusion(ablation: Ablation) -> str:
         return f"{heading}\n{_why_kept(ablation)}"
     gone = [row for row in ablation.rows if _is_dropped(row, ablation.dropped)]
     dropped = "; ".join(f"{row[0].name} ({_worth(row, ablation)})" for row in gone)
-    return f"{heading}\ndropped: {dropped}\nsimplified: {shown(ablation.simplified)}{_gain(ablation)}"
+    return f"{heading}\ndropped: {dropped}\nsimplified: {configuration_text(ablation.simplified)}{_gain(ablation)}"
 
 
 def _nothing_dropped(ablation: Ablation) -> str:
@@ -188,7 +188,7 @@ def _gain(ablation: Ablation) -> str:
 
 def _why_kept(ablation: Ablation) -> str:
     options, worse = ablation.dropped, f"{ablation.subject} is worse"
-    worse += f" in {listed(ablation.worse)}" if ablation.further else ""
+    worse += f" in {join_words(ablation.worse)}" if ablation.further else ""
     if len(options) == 1:
         return f"{options[0]} seems to be worth nothing, but without it {worse}: it stays"
     return f"each of {', '.join(options)} alone is worth nothing, but without all of them {worse}: they stay"

@@ -49,9 +49,9 @@ def best(
     check_has_script(script, target, {"--site": site, "--account": account})
     from autotune.results.preference import Preference
     from autotune.results.summary import summarise
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
 
-    store = stored_study(storage_url(storage), name)
+    store = open_stored_study(storage_url(storage), name)
     summary = summarise(store)
     if summary.has_decision_table:
         _check_table_options({"--script": script, "--weights": weights, "--rules": rules}, as_json=as_json)

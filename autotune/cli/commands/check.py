@@ -12,7 +12,7 @@ from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument, 
 from autotune.cli.placement import CoresOption, find_study_cluster, machine_and_launcher, restrict_cores
 from autotune.cli.study_request import choose
 from autotune.errors import ExitCode, StudyFileError
-from autotune.formatting import with_derived, written
+from autotune.formatting import value_text, with_derived
 from autotune.held_folders import temporary_folder
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def check(
         if code is ExitCode.OK:
             own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
             result = "read" if static else "right"
-            output().print(f"{result}: autotune study {_quoted(name)}{own}", markup=False)
+            output().print(f"{result}: autotune study {_quote(name)}{own}", markup=False)
     raise typer.Exit(code)
 
 
@@ -101,7 +101,7 @@ def _exit_code(report: "CheckReport", tried: "TrialRun | None") -> ExitCode:
     return ExitCode.NOTHING_WORKED if tried is not None and tried.failure is not None else ExitCode.OK
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f"'{name}'" if " " in name else name
 
 
@@ -113,9 +113,9 @@ def _print(path: Path, report: "CheckReport") -> None:
         typed = all(isinstance(problem, OptionProblem) for problem in report.mistakes)
         errors().print(f"{'command line' if typed else path}: {len(report.mistakes)} {plural}", markup=False)
     for problem in report.mistakes:
-        errors().print(_indented(str(problem)), markup=False)
+        errors().print(_indent(str(problem)), markup=False)
     for problem in report.missing:
-        errors().print(f"missing here: {_indented(str(problem)).lstrip()}", markup=False)
+        errors().print(f"missing here: {_indent(str(problem)).lstrip()}", markup=False)
     for note in report.notes:
         errors().print(note, markup=False)
     if report.plan is not None and report.space is not None:
@@ -163,7 +163,7 @@ def _reading_text(reading: "Reading") -> str:
     return f"{reading.name}: {reading.value:.10g} {reading.unit}".rstrip()
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
@@ -233,7 +233,7 @@ def _show_space(
     output().print(_parameters(built))
     output().print(_constraints(built))
     if built.derived:
-        output().print(_derived(built))
+        output().print(_table_of_derived_values(built))
     output().print(f"default: {with_derived(built, built.default())}", markup=False)
     for one in drawn:
         output().print(f"sample:  {with_derived(built, one)}", markup=False)
@@ -269,7 +269,7 @@ def read_configuration(built: "Space", text: str) -> "Configuration":
             known_names = ", ".join(domains)
             msg = f"--configuration: no parameter is called {key!r}{did_you_mean(key, domains)}; known: {known_names}"
             raise StudyFileError(msg)
-        known = {written(item): item for item in domains.get(key, ())}
+        known = {value_text(item): item for item in domains.get(key, ())}
         configuration[key] = known.get(value, _number(value))
     return configuration
 
@@ -289,16 +289,16 @@ def _parameters(built: "Space") -> "Table":
 
     table = Table("parameter", "values", "default", "exists when", "what it is")
     for parameter in built.parameters:
-        values = [written(value) for value in parameter.values]
+        values = [value_text(value) for value in parameter.values]
         listed = ", ".join(values if len(values) <= 8 else [*values[:4], "...", values[-1]])
         if parameter.optional:
             listed = f"unset, {listed}"
-        default = "" if parameter.default is None else written(parameter.default)
+        default = "" if parameter.default is None else value_text(parameter.default)
         table.add_row(*map(escape, (parameter.name, listed, default, parameter.when or "", parameter.help)))
     return table
 
 
-def _derived(built: "Space") -> "Table":
+def _table_of_derived_values(built: "Space") -> "Table":
     from rich.markup import escape
     from rich.table import Table
 

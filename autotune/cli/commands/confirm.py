@@ -64,9 +64,11 @@ def weighted_study(study: "StudyFile", settings: "SessionSettings", weights: str
     """
     from autotune.results.preference import Preference
     from autotune.results.summary import summarise
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
 
-    preference = Preference.of_text(summarise(stored_study(settings.url, settings.name)).front, weights, settings.name)
+    preference = Preference.of_text(
+        summarise(open_stored_study(settings.url, settings.name)).front, weights, settings.name
+    )
     assert study.tradeoff is not None
     tradeoff = study.tradeoff.model_copy(update={"weights": preference.to_dict()})
     return study.model_copy(update={"tradeoff": tradeoff})

@@ -9,7 +9,7 @@ import typer
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, DryRunOption, Storage
 from autotune.errors import ImportFileError
-from autotune.storage.address import shown, storage_url
+from autotune.storage.address import hide_password, storage_url
 
 _SHIPPED = "ships with autotune"
 
@@ -106,13 +106,13 @@ def _import(
     result = (
         "dry run: nothing was imported"
         if dry_run
-        else f"{shown(url)}: {added.new} new, {added.changed} changed, {added.same} were there already{under}"
+        else f"{hide_password(url)}: {added.new} new, {added.changed} changed, {added.same} were there already{under}"
     )
     output().print(result, markup=False)
 
 
 def _list(storage: str, *, as_json: bool) -> None:
-    from autotune.performance.measurements.shipped import shipped
+    from autotune.performance.measurements.shipped import load_shipped_measurements
     from autotune.storage.address import sqlite_path
     from autotune.storage.measurement_store import MeasurementStore
 
@@ -121,7 +121,7 @@ def _list(storage: str, *, as_json: bool) -> None:
     kept = [] if path is not None and not path.is_file() else MeasurementStore.read(url).sources()
     rows = [asdict(row) | {"shipped": False} for row in kept]
     of: dict[tuple[str, str], int] = {}
-    for measurement in shipped():
+    for measurement in load_shipped_measurements():
         key = (measurement.setting.source, measurement.setting.program)
         of[key] = of.get(key, 0) + 1
     rows += [{"source": key[0], "program": key[1], "rows": count, "shipped": True} for key, count in of.items()]
@@ -129,7 +129,7 @@ def _list(storage: str, *, as_json: bool) -> None:
         print_json(rows)
         return
     for row in rows:
-        where = _SHIPPED if row["shipped"] else shown(url)
+        where = _SHIPPED if row["shipped"] else hide_password(url)
         output().print(f"{row['rows']:>6}  {row['program']}, {where}: {row['source']}", markup=False)
 
 
@@ -140,10 +140,10 @@ def _remove(storage: str, source: str, *, as_json: bool) -> None:
     known = [row.source for row in MeasurementStore.read(url).sources()]
     if source not in known:
         listed = "\n".join(f"  {name}" for name in dict.fromkeys(known)) or "  none"
-        msg = f"{shown(url)} has no measurements of source {source!r}; its sources:\n{listed}"
+        msg = f"{hide_password(url)} has no measurements of source {source!r}; its sources:\n{listed}"
         raise ImportFileError(msg)
     gone = MeasurementStore.create(url).remove(source)
     if as_json:
         print_json({"source": source, "removed": gone})
     else:
-        output().print(f"{shown(url)}: removed {gone} measurements of {source}", markup=False)
+        output().print(f"{hide_password(url)}: removed {gone} measurements of {source}", markup=False)

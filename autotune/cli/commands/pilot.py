@@ -21,7 +21,7 @@ from autotune.cli.placement import SiteOption, parse_cores
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import read_request
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.storage.address import shown
+from autotune.storage.address import hide_password
 
 # The batch system if neither --script nor --site names one.
 _USUAL = "slurm"
@@ -192,10 +192,10 @@ def _check_address(address: str) -> str:
     Raises:
         StudyFileError: It has a password.
     """
-    if shown(address) != address:
+    if hide_password(address) != address:
         msg = (
-            f"{shown(address)}: the job script would contain the storage's password; leave the password out, and "
-            "write it into ~/.pgpass (host:5432:database:user:PASSWORD, mode 0600; docs/storage.md)"
+            f"{hide_password(address)}: the job script would contain the storage's password; leave the password out, "
+            "and write it into ~/.pgpass (host:5432:database:user:PASSWORD, mode 0600; docs/storage.md)"
         )
         raise StudyFileError(msg)
     return address

@@ -29,7 +29,7 @@ from autotune.cli.options import (
 )
 from autotune.cli.study_request import choose
 from autotune.errors import CannotRunHereError
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.held_folders import temporary_folder
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def predict(
         msg = "a job script is for one machine: give one --machine"
         raise typer.BadParameter(msg, param_hint="--script")
     from autotune.performance.measurements.dataset import measurements, program_of
-    from autotune.performance.measurements.shipped import shipped
+    from autotune.performance.measurements.shipped import load_shipped_measurements
     from autotune.performance.predict import predict as predicted
     from autotune.performance.predict import question, restrict, with_known_installation
     from launchers.local import local_launcher
@@ -92,7 +92,7 @@ def predict(
     chosen = choose(name, changes, input_file, facts_file=facts_file)
     targets = _targets(machine or [], nodes, installation or [])
     program = program_of(chosen.objective, chosen.name, mixed=chosen.is_mix)
-    is_shipped = any(row.setting.program == program for row in shipped())
+    is_shipped = any(row.setting.program == program for row in load_shipped_measurements())
     known = measurements(known_storages(storage, also or (), may_be_new=is_shipped))
     predictions: dict[str, Prediction] = {}
     for one in targets:
@@ -140,9 +140,9 @@ def _print(prediction: "Prediction", size: str) -> None:
     table = Table("", "configuration", _title(metric), ratio_title(metric))
     for number, proposal in enumerate(prediction.proposals, start=1):
         cells = (_cell(proposal.value, proposal.measured_runs), _gain(prediction, proposal))
-        table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
+        table.add_row(str(number), configuration_text(proposal.configuration).replace("[", r"\["), *cells)
     of_default = _cell(prediction.default_value, prediction.default_runs)
-    table.add_row("default", shown(prediction.default).replace("[", r"\["), of_default, "")
+    table.add_row("default", configuration_text(prediction.default).replace("[", r"\["), of_default, "")
     output().print(table)
     if prediction.layout:
         output().print(f"the first: {'; '.join(prediction.layout)}", markup=False)
@@ -192,7 +192,7 @@ def _compare(predictions: "Mapping[str, Prediction]", *, as_json: bool) -> None:
         values = [value if prediction.setting.metric == metric else "" for metric in metrics]
         words = ("nothing can be proposed", *values, "")
         if first is not None:
-            words = (shown(first.configuration), *values, _gain(prediction, first))
+            words = (configuration_text(first.configuration), *values, _gain(prediction, first))
         table.add_row(*(word.replace("[", r"\[") for word in (machine, *words)))
     output().print(table)
     for ratio in ratios:
@@ -230,7 +230,7 @@ def _only_looks(prediction: "Prediction", proposal: "Proposal") -> bool:
     return bool(proposal.measured_runs and prediction.default_runs) and not proposal.by_verdict
 
 
-def _expected(prediction: "Prediction", proposal: "Proposal") -> str:
+def _expected_text(prediction: "Prediction", proposal: "Proposal") -> str:
     from autotune.statistics.ratio_words import times
 
     gain = proposal.speed_up
@@ -264,7 +264,7 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
     machine = target_machine.machine
     how = f"measured on {machine}" if first.measured_runs else f"predicted for {machine}, not measured"
     remarks = [
-        f"{how}: {_expected(prediction, first)}",
+        f"{how}: {_expected_text(prediction, first)}",
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
     needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.is_seconds else 0.0)

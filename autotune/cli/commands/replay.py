@@ -9,7 +9,7 @@ import typer
 from autotune.cli.common import errors, open_display, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage
 from autotune.errors import StudyFileError
-from autotune.formatting import listed
+from autotune.formatting import join_words
 from autotune.held_folders import temporary_folder
 from autotune.storage.address import sqlite_path, storage_url
 
@@ -82,7 +82,7 @@ def replay(
         return
     output().print(_table(rows))
     value = "none" if best is None else f"{best:.4g} {metric.unit}"
-    of_those = f" of those that keep {listed([str(limit) for limit in limits])}" if limits else ""
+    of_those = f" of those that keep {join_words([str(limit) for limit in limits])}" if limits else ""
     judged = "a found configuration is judged by the median of its recorded runs"
     output().print(f"best recorded{of_those}: {value}; {judged}", markup=False)
 

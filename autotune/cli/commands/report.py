@@ -131,9 +131,9 @@ def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJ
     """
     from autotune.results.importance import LEAST_VALUES, importance_of
     from autotune.results.summary import summarise
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
 
-    summary = summarise(stored_study(storage_url(storage), name))
+    summary = summarise(open_stored_study(storage_url(storage), name))
     found = importance_of(summary)
     if found is None:
         why = (
@@ -214,9 +214,9 @@ def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[
     """
     from autotune.pictures.over_parameter import draw_over
     from autotune.results.summary import summarise
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
 
-    store = stored_study(storage_url(storage), name)
+    store = open_stored_study(storage_url(storage), name)
     summary = summarise(store)
     if over is None:
         if not summary.has_decision_table:

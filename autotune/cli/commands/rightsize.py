@@ -34,7 +34,7 @@ from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.cli.session_options import SessionOptions
 from autotune.cli.study_request import choose, launcher_settings
 from autotune.errors import CannotRunHereError, ExitCode
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.held_folders import temporary_folder
 from autotune.storage.address import storage_url
 
@@ -164,7 +164,7 @@ def _predict(
     """
     from autotune.comparison.sizing import check_target_is_time
     from autotune.performance.measurements.dataset import measurements
-    from autotune.performance.predict import find_target, known_there, question, with_known_installation
+    from autotune.performance.predict import find_target, measurements_there, question, with_known_installation
     from autotune.performance.rightsizing.right_size import Knowledge
     from autotune.performance.rightsizing.sizes import Sizes, measured_here, room_of, times_of
     from launchers.local import local_launcher
@@ -179,7 +179,7 @@ def _predict(
     asked = with_known_installation(asked, known)
     for note in asked.plan.notes:
         errors().print(note, markup=False)
-    setting, measured = known_there(asked, known)
+    setting, measured = measurements_there(asked, known)
     room = room_of(setting.machine_facts, most_nodes, whole_nodes)
     sizes = Sizes(asked.space, setting, asked.plan, room, scratch / "sizes")
     times = list(measured_here(setting, measured))
@@ -260,7 +260,7 @@ def _print(found: "RightSize") -> None:
             f"{size.time_s:.4g} s ({size.low_s:.3g} to {size.high_s:.3g})",
             f"{size.core_hours:.3g}",
             percent(size.chance),
-            shown(size.configuration).replace("[", r"\["),
+            configuration_text(size.configuration).replace("[", r"\["),
         )
     output().print(table)
     if found.probes:

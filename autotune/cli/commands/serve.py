@@ -14,7 +14,7 @@ from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, CannotRunHereError
-from autotune.storage.address import shown, state_folder, storage_url
+from autotune.storage.address import hide_password, state_folder, storage_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +93,7 @@ def serve(
         # The address is a number, as the token file is named: a name may resolve to ::1, where another user can listen.
         address = _address(*at)
         if as_json:
-            described = {"url": address, "token_file": str(start_token_file(*at)), "storage": shown(url)}
+            described = {"url": address, "token_file": str(start_token_file(*at)), "storage": hide_password(url)}
             print_json(described | {"folder": str(settings.folder), "read_only": read_only})
         else:
             _print_start(*at, settings)
@@ -236,7 +236,7 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
 
 def _print_start(host: str, port: int, settings: "Settings") -> None:
     address = _address(host, port)
-    output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
+    output().print(f"autotune serves {hide_password(settings.url)} at {address}", markup=False)
     if sys.stdout.isatty() and settings.start_token:
         # Print the token on a terminal only: others may be able to read a file or a journal.
         typer.echo(f"open {_page(address, settings.start_token)}")

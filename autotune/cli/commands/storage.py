@@ -23,7 +23,7 @@ from autotune.cli.options import (
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import BusyError
 from autotune.formatting import quantity
-from autotune.storage.address import shown, sqlite_path, storage_url
+from autotune.storage.address import hide_password, sqlite_path, storage_url
 
 if TYPE_CHECKING:
     from autotune.coordination.upkeep import Removable
@@ -52,9 +52,9 @@ def list_studies(
     """List the studies of a storage."""
     from autotune.results.summary import summarise
     from autotune.storage.readable import labels_of
-    from autotune.storage.stored_study import stored_studies
+    from autotune.storage.stored_study import open_stored_studies
 
-    stored = [(store, labels_of(store)) for store in stored_studies(storage_url(storage))]
+    stored = [(store, labels_of(store)) for store in open_stored_studies(storage_url(storage))]
     tagged = [(store, labels) for store, labels in stored if set(tags or ()) <= set(labels.tags)]
     shown_ones = [(summarise(store), labels) for store, labels in tagged if archived or not labels.archived]
     if as_json:
@@ -95,14 +95,14 @@ def show(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     url = storage_url(storage)
     stored = read_contents(url)
     if as_json:
-        print_json({"storage": shown(url), "known_version": VERSION, **asdict(stored)})
+        print_json({"storage": hide_password(url), "known_version": VERSION, **asdict(stored)})
         return
     others = f", and {stored.others} of other programs" if stored.others else ""
     version = (
         "nothing was stored yet" if stored.version is None else f"{stored.version} (this autotune writes {VERSION})"
     )
     lines = (
-        f"storage {shown(url)}",
+        f"storage {hide_password(url)}",
         f"kind: {stored.kind}, {stored.size_bytes / 1e6:.1f} MB",
         f"version: {version}" + (f", Optuna's tables: {stored.optuna}" if stored.optuna else ""),
         f"studies: {stored.studies}{others}",
@@ -137,15 +137,17 @@ def merge(
 
     merge_storages(urls, target, say, dry_run=dry_run)
     if as_json:
-        print_json({"into": shown(target), "dry_run": dry_run, "storages": [_merged_json(part) for part in done]})
+        print_json(
+            {"into": hide_password(target), "dry_run": dry_run, "storages": [_merge_json(part) for part in done]}
+        )
         return
     changed = any(part.changed for part in done)
     if dry_run:
         output().print("dry run: nothing was written", markup=False)
     elif changed:
-        output().print(f"all of it is in {shown(target)}: autotune storage list --storage {into}", markup=False)
+        output().print(f"all of it is in {hide_password(target)}: autotune storage list --storage {into}", markup=False)
     else:
-        output().print(f"nothing new for {shown(target)}", markup=False)
+        output().print(f"nothing new for {hide_password(target)}", markup=False)
 
 
 def _is_same(url: str, other: str) -> bool:
@@ -168,7 +170,7 @@ def _print_merged(part: "Merged") -> None:
         output().print("  nothing", markup=False)
 
 
-def _merged_json(part: "Merged") -> dict[str, Any]:
+def _merge_json(part: "Merged") -> dict[str, Any]:
     return asdict(part) | {"changed": part.changed}
 
 
@@ -194,7 +196,7 @@ def reread(
     from autotune.cli.placement import find_study_cluster, machine_and_launcher
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.tuning.rereading import reread_study
-    from autotune.tuning.session import stored_study
+    from autotune.tuning.session import study_file_of
 
     url = storage_url(storage)
     if name.endswith(".toml"):
@@ -202,7 +204,7 @@ def reread(
         stored_name = stored_name or study.name
     else:
         stored_name = stored_name or name
-        study = stored_study(url, stored_name)
+        study = study_file_of(url, stored_name)
         if changes:
             msg = f"changes a study file, so give the file: `autotune storage reread ./{name}.toml --set {changes[0]}`"
             raise typer.BadParameter(msg, param_hint="--set")
@@ -257,10 +259,10 @@ def label(
     """
     from autotune.records.labels import Labels
     from autotune.storage.readable import labels_of
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
 
     url = storage_url(storage)
-    before = labels_of(stored_study(url, name))
+    before = labels_of(open_stored_study(url, name))
     kept = dict.fromkeys((*before.tags, *(tags or ())))
     try:
         labels = Labels(
@@ -329,13 +331,13 @@ def clean(
     No result is lost, but these outputs cannot be read again. `keep_days` stands under [runs] in the study file.
     """
     from autotune.coordination.upkeep import hold_unused, remove
-    from autotune.storage.stored_study import stored_studies
+    from autotune.storage.stored_study import open_stored_studies
 
     url = storage_url(storage)
     given_s = None if older_than is None else duration_s(older_than, "--older-than")
     cleaned: dict[str, dict[str, Any]] = {}
     declined: str | None = None
-    for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
+    for one in [name] if name is not None else [stored.name for stored in open_stored_studies(url)]:
         try:
             with hold_unused(url, one, "cleaned") as (store, lock):
                 found, age_s = _find_outdated(store, given_s, whole=whole)
@@ -359,7 +361,7 @@ def clean(
             "not_removable": left,
         }
         if not as_json:
-            output().print(_cleaned_text(one, found, left, dry_run=dry_run), markup=False)
+            output().print(_text_of_cleaning(one, found, left, dry_run=dry_run), markup=False)
     if as_json:
         print_json({"dry_run": dry_run, "studies": cleaned})
     if declined is not None:
@@ -375,7 +377,7 @@ def _find_outdated(store: "StudyStore", given_s: float | None, *, whole: bool) -
     return find_outdated_folders(store, age_s, whole=whole), age_s
 
 
-def _cleaned_text(name: str, found: "Removable", left: int, *, dry_run: bool) -> str:
+def _text_of_cleaning(name: str, found: "Removable", left: int, *, dry_run: bool) -> str:
     would = "would be " if dry_run else ""
     stay = "stays" if found.kept == 1 else "stay"
     kept = f"; {_count_text(found.kept)} {stay}" if found.kept else ""

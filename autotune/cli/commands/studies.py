@@ -9,7 +9,7 @@ import typer
 from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.cli.tables import Column, fit_table
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ def studies(
     if markdown and as_json:
         msg = "excludes --json: give one of the two"
         raise typer.BadParameter(msg, param_hint="--markdown")
-    (_known if known else _shipped)(storage, markdown=markdown, as_json=as_json)
+    (_print_known if known else _print_shipped)(storage, markdown=markdown, as_json=as_json)
 
 
-def _known(storage: str, *, markdown: bool, as_json: bool) -> None:
+def _print_known(storage: str, *, markdown: bool, as_json: bool) -> None:
     from autotune.results.known_configurations import known_configurations
-    from autotune.storage.stored_study import stored_studies
+    from autotune.storage.stored_study import open_stored_studies
 
-    rows = known_configurations(stored_studies(storage_url(storage)))
+    rows = known_configurations(open_stored_studies(storage_url(storage)))
     if as_json:
         print_json([row.to_dict() for row in rows])
         return
@@ -77,7 +77,7 @@ def _known(storage: str, *, markdown: bool, as_json: bool) -> None:
     output().print("autotune best STUDY --script sh prints a job script", markup=False)
 
 
-def _shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
+def _print_shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
     from autotune import studyfile
 
     shipped = studyfile.catalogue()
@@ -113,7 +113,7 @@ def _row(known: "KnownConfiguration") -> list[str]:
         known.when[:10],
         known.by,
         known.study,
-        shown(known.configuration),
+        configuration_text(known.configuration),
     ]
 
 
@@ -129,11 +129,11 @@ def _figures(came: "TuningResult") -> list[str]:
 def _results_here(storage: str, shipped: Collection[str]) -> "dict[str, TuningResult]":
     """Return the results in a storage of each study that ships, by name."""
     from autotune.results.tuning_result import NOT_TUNED, tuning_result_of
-    from autotune.storage.stored_study import stored_studies
+    from autotune.storage.stored_study import open_stored_studies
 
     url = storage_url(storage)
     path = sqlite_path(url)
     if path is not None and not path.exists():
         return dict.fromkeys(shipped, NOT_TUNED)  # a missing storage is no error: nothing was tuned yet
-    here = {store.name: tuning_result_of(store) for store in stored_studies(url) if store.name in shipped}
+    here = {store.name: tuning_result_of(store) for store in open_stored_studies(url) if store.name in shipped}
     return {name: here.get(name, NOT_TUNED) for name in shipped}

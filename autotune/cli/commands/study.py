@@ -182,7 +182,7 @@ def _print_found(options: StudyOptions, summary: "Summary") -> None:
     output().print(summary.best_text(), markup=False)
     if summary.definition.replay or summary.best is None:
         return
-    from autotune.storage.address import shown as without_password
+    from autotune.storage.address import hide_password as without_password
 
     again = "" if options.storage == DEFAULT_STORAGE else f" --storage {shlex.quote(without_password(options.storage))}"
     choice = "" if summary.front is None else f" --weights {summary.front.equal_weights}"

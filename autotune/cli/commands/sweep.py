@@ -11,7 +11,7 @@ from autotune.cli.completion import study_files, study_names
 from autotune.cli.notify import notify_at_end
 from autotune.cli.options import InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def sweep(
                 save(chart, picture)
             return
         leading = [leader.sentence(result.metric) for leader in result.leaders]
-        for line in (drawn(result), *_left_out(result), *leading, end.verdict):
+        for line in (drawn(result), *_notes_on_left_out(result), *leading, end.verdict):
             output().print(line, markup=False)
         for kind in ("strong", "weak"):
             points = [point for point in result.scaling if point.kind == kind]
@@ -112,7 +112,7 @@ def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
     others = list(dict.fromkeys(name for point in points for name in point.others))
     fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
     table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
-    table.caption = f"the first: {shown(points[0].configuration)}".replace("[", r"\[")
+    table.caption = f"the first: {configuration_text(points[0].configuration)}".replace("[", r"\[")
     for point in points:
         table.add_row(
             str(point.processes),
@@ -130,7 +130,7 @@ def _estimate(estimate: "Estimate", form: str) -> str:
     return f"{value:{form}}" if low is None or high is None else f"{value:{form}} ({low:{form}} to {high:{form}})"
 
 
-def _left_out(result: "Sweep") -> list[str]:
+def _notes_on_left_out(result: "Sweep") -> list[str]:
     missing = [f"not measured, {point.label}: {point.why}" for point in result.points if point.why]
     return missing + [f"breaks {'; '.join(point.broken)}, {point.label}" for point in result.points if point.broken]
 
@@ -186,12 +186,12 @@ def _load_study(name: str, input_file: str | None, session: SessionOptions) -> "
     """Return the stored study of that name, or else the study of a study file, and the settings of its session."""
     from autotune import studyfile
     from autotune.cli.study_request import choose
-    from autotune.storage.stored_study import stored_studies
+    from autotune.storage.stored_study import open_stored_studies
 
     url = storage_url(session.storage)
     path = sqlite_path(url)
     is_new = path is not None and not path.exists()
-    if input_file is None and not is_new and name in [store.name for store in stored_studies(url)]:
+    if input_file is None and not is_new and name in [store.name for store in open_stored_studies(url)]:
         return session.load_stored(name)
     study = choose(name, None, input_file)
     return session.resolve_study(study, study.name, studyfile.find(name))

@@ -9,7 +9,7 @@ from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
-from autotune.formatting import output_folder, shown
+from autotune.formatting import configuration_text, output_folder
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def trials(
 
     With --runs --json, each run has its whole command and environment.
     """
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
 
     if form is not None and as_json:
         msg = f"{form} excludes --json: give one of the two"
@@ -50,7 +50,7 @@ def trials(
     if runs and form in {Format.KERNEL_TUNER, Format.T4}:
         msg = f"{form} has all runs of each configuration already: leave --runs out"
         raise typer.BadParameter(msg, param_hint="--runs")
-    store = stored_study(storage_url(storage), name)
+    store = open_stored_study(storage_url(storage), name)
     match form:
         case Format.KERNEL_TUNER | Format.T4:
             _print_tuner_file(storage, name, form)
@@ -145,12 +145,12 @@ def _run_row(run: "Run", target: "Metric", *, shared: bool) -> list[str]:
         run.host,
         f"{load:.2f}" if isinstance(load, float) else "",
         f"{outcome.conditions.get('cpus', '')}{' (shared)' if shared else ''}",
-        _taken(outcome),
-        shown(run.configuration),
+        _taken_text(outcome),
+        configuration_text(run.configuration),
     ]
 
 
-def _taken(outcome: "Outcome") -> str:
+def _taken_text(outcome: "Outcome") -> str:
     share = outcome.disturbance.taken_share
     return "" if share is None else f"{share:.0%}{' (disturbed)' if outcome.disturbed else ''}"
 
@@ -194,7 +194,8 @@ def _print_table(summary: "Summary") -> None:
         speed_up = standings.speed_up(trial)
         message = trial.message or breaks(standings.limits.breaches(trial.number))
         folder = output_folder(trial.job) if trial.failure is not None else ""
-        note = f"{shown(trial.configuration)}{': ' if message else ''}{message}{f' ({folder})' if folder else ''}"
+        note = configuration_text(trial.configuration)
+        note += f"{': ' if message else ''}{message}{f' ({folder})' if folder else ''}"
         costs = ("" if value is None else f"{value:.4g}" for value in (other.of(trial) for other in others))
         figures = (_value_of(trial, standings), *costs, speed_up.text() if speed_up is not None else "")
         rows.append((str(trial.number), state_of(trial), _runs_of(trial), *figures, note))
@@ -213,7 +214,7 @@ def _value_of(trial: "TrialRecord", standings: "Standings") -> str:
 
     if trial.state is State.CAPPED:
         worse = "<" if standings.metric.direction == "maximize" else ">"
-        return f"{worse} {standings.bound(trial):.4g}"
+        return f"{worse} {standings.bound_of(trial):.4g}"
     if trial.state is State.PAUSED:
         return f"({trial.runs[-1].outcome.metrics[standings.metric.name]:.4g})"
     return f"{standings.value(trial):.4g}" if trial.complete else ""

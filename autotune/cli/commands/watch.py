@@ -12,7 +12,7 @@ from autotune.cli.notify import SessionEnd, notify_at_end
 from autotune.cli.options import StudyName, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode
-from autotune.storage.address import shown, sqlite_path, storage_url
+from autotune.storage.address import hide_password, sqlite_path, storage_url
 
 if TYPE_CHECKING:
     from autotune.comparison.watching.finding import Finding
@@ -80,7 +80,7 @@ def _print_reframe_test(storage: str, name: str) -> None:
     url = storage_url(storage)
     path = sqlite_path(url)
     # Leave a server's password out: the test takes it from the environment.
-    address = shown(url) if path is None else str(path.resolve())
+    address = hide_password(url) if path is None else str(path.resolve())
     typer.echo(reframe_test(StudyStore.read(url, name), [sys.executable, "-m", "autotune"], address), nl=False)
 
 
@@ -120,10 +120,10 @@ def _print(found: "Finding", *, as_json: bool, record: bool = False) -> None:
 
 def _read_checks(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
-    from autotune.storage.stored_study import stored_study
+    from autotune.storage.stored_study import open_stored_study
     from autotune.studyfile.stored import study_of
 
-    store = stored_study(storage_url(storage), name)
+    store = open_stored_study(storage_url(storage), name)
     return Watch.of(store, study_of(store.definition).repeats.statistic).finding()
 
 

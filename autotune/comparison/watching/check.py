@@ -104,7 +104,7 @@ def _word(name: str) -> str:
     return name if name.startswith(_MACHINE) else _FACTS.get(name, "")
 
 
-def changed(before: Mapping[str, str], after: Mapping[str, str], stored: Definition) -> list[str]:
+def differences_between(before: Mapping[str, str], after: Mapping[str, str], stored: Definition) -> list[str]:
     """Return a line for each difference between surroundings; an absent identity is that of the study's definition."""
     study = {**stored.identity, **{f"{_MACHINE}{name}": text for name, text in stored.machine_identity.items()}}
     said = []

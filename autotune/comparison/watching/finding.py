@@ -6,7 +6,7 @@ from math import exp
 from statistics import fmean
 from typing import Any
 
-from autotune.comparison.watching.check import Check, changed
+from autotune.comparison.watching.check import Check, differences_between
 from autotune.comparison.watching.judgement import Judgement, Pair, Quantity
 from autotune.records.study import Definition
 from autotune.statistics.change import Shift
@@ -77,7 +77,9 @@ class Finding:
     @property
     def surroundings(self) -> list[str]:
         """The surroundings of the last check that differ from those of the verdict."""
-        return changed(self.at_verdict, self.checks[-1].surroundings, self.definition) if self.checks else []
+        return (
+            differences_between(self.at_verdict, self.checks[-1].surroundings, self.definition) if self.checks else []
+        )
 
     def lines(self) -> list[str]:
         """Return the whole finding as lines."""

@@ -8,7 +8,7 @@ from statistics import median
 from autotune.machines.this_machine import FACTS
 from autotune.performance.measurements.machine_names import find_machine_facts, machine_of
 from autotune.performance.measurements.repeats import nearest_parts
-from autotune.performance.measurements.shipped import shipped
+from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.records.limit import metrics_of_run
 from autotune.records.measurement import Facts, Judged, Measured, Setting
 from autotune.records.series import SIZE
@@ -43,9 +43,9 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
     """
     storages = list(dict.fromkeys(urls))
     everything = [measurement for url in storages for measurement in _of_studies(url)]
-    imported = [measurement for url in storages for measurement in _imported(url)]
+    imported = [measurement for url in storages for measurement in _imports_of(url)]
     known: dict[Hashable, Measured] = {}
-    for measurement in (*shipped(), *imported):
+    for measurement in (*load_shipped_measurements(), *imported):
         known.setdefault(measurement.content, measurement)
     everything += known.values()
     return [measurement for measurement in everything if program in (None, measurement.setting.program)]
@@ -62,7 +62,7 @@ def study_measurements(
     default = standings.default
     idle = tuple(sorted(Equivalence.of(judged, None).inert))
     judgement = _judgement(verdict, standings)
-    described = (_measured(setting, trial, standings, judgement.get(trial.number)) for trial in judged)
+    described = (_measurement_of_trial(setting, trial, standings, judgement.get(trial.number)) for trial in judged)
     return [
         replace(
             measurement,
@@ -131,18 +131,20 @@ def _of_studies(url: str) -> Iterator[Measured]:
         if store is not None and not store.definition.replay:
             trials = store.trials()
             yield from study_measurements(store.name, store.definition, trials, stored_verdict(store))
-            yield from _sized(setting_of(store.name, store.definition), store.runs(), trials)
+            yield from _rightsizing_measurements(setting_of(store.name, store.definition), store.runs(), trials)
 
 
-def _imported(url: str) -> Iterator[Measured]:
+def _imports_of(url: str) -> Iterator[Measured]:
     """Yield the measurements that were imported into one storage."""
     from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415  importing Optuna takes a while
 
     for measurement in MeasurementStore.read(url).measurements():
-        yield _described(measurement)
+        yield _with_machine_facts(measurement)
 
 
-def _sized(setting: Setting, runs: Iterable[Run], trials: Iterable[TrialRecord]) -> Iterator[Measured]:
+def _rightsizing_measurements(
+    setting: Setting, runs: Iterable[Run], trials: Iterable[TrialRecord]
+) -> Iterator[Measured]:
     """Yield the measurements of right-sizing runs, which belong to no trial."""
     tried = {frozenset(trial.configuration.items()) for trial in trials}
     values: dict[frozenset[tuple[str, Value]], list[float]] = defaultdict(list)
@@ -174,7 +176,9 @@ def _judgement(verdict: Verdict | None, standings: Standings) -> dict[int, Judge
     return dict.fromkeys((verdict.winner, *verdict.candidates), judged)
 
 
-def _measured(setting: Setting, trial: TrialRecord, standings: Standings, judged: Judged | None) -> Measured | None:
+def _measurement_of_trial(
+    setting: Setting, trial: TrialRecord, standings: Standings, judged: Judged | None
+) -> Measured | None:
     runs = len(trial.runs)
     match trial.state:
         case State.COMPLETE:
@@ -195,7 +199,7 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings, judged
                 judged=judged,
             )
         case State.CAPPED:
-            return Measured(setting, trial.configuration, bound=standings.bound(trial), runs=runs)
+            return Measured(setting, trial.configuration, bound=standings.bound_of(trial), runs=runs)
         case State.FAILED:
             failure = trial.failure
             assert failure is not None
@@ -213,7 +217,7 @@ def _other_metrics(trial: TrialRecord, target: str) -> dict[str, float]:
     return {name: median(run[name] for run in runs if name in run) for name in names}
 
 
-def _described(measurement: Measured) -> Measured:
+def _with_machine_facts(measurement: Measured) -> Measured:
     """Return a measurement with the facts of its machine, which may have become known after the import."""
     if set(measurement.setting.machine_facts) - {"nodes"}:
         return measurement

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 
 from autotune.errors import ImportFileError
-from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements, counted
+from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements, summarise_reasons
 from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Measured, Setting
@@ -92,7 +92,7 @@ def read_table(table: DelimitedTable, mapping: MappingFile, place: FindMachine, 
         raise problems_error(path, reading.errors, ImportFileError, _SHOWN)
     says_nodes = mapping.nodes is not None or mapping.nodes_column is not None
     notes = () if says_nodes else ("one node each, since the mapping names neither nodes nor nodes_column",)
-    return ImportedMeasurements("table", tuple(reading.measured()), counted(reading.left_out), notes)
+    return ImportedMeasurements("table", tuple(reading.measurements()), summarise_reasons(reading.left_out), notes)
 
 
 class _RowError(ProblemsError):
@@ -122,13 +122,13 @@ class _Reading:
         except _RowError as error:
             self.errors += [replace(problem, message=f"{name}: {problem.message}") for problem in error.problems]
 
-    def measured(self) -> list[Measured]:
+    def measurements(self) -> list[Measured]:
         """Return one measurement for each configuration of each setting."""
         measurements = []
         for key, samples in self._samples.items():
             setting, configuration = self._of[key]
             aggregated = aggregate(samples, setting.metric)
-            measurements.append(aggregated.measured(setting, configuration))
+            measurements.append(aggregated.measurement_of(setting, configuration))
         return measurements
 
     def _samples_of(self, row: Row) -> list[tuple[MetricSection, RepeatedMeasurement]]:

@@ -63,7 +63,7 @@ class ImportedMeasurements:
         return "\n".join(lines)
 
 
-def counted(reasons: Iterable[tuple[str, str]], examples: int = 2) -> tuple[str, ...]:
+def summarise_reasons(reasons: Iterable[tuple[str, str]], examples: int = 2) -> tuple[str, ...]:
     """Return a sentence for each reason, most frequent first, from pairs (reason, name of the item left out)."""
     by_reason: dict[str, list[str]] = {}
     for reason, name in reasons:

@@ -58,7 +58,7 @@ def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Fin
         source=given.get("source") or path,
     )
     measured = tuple(
-        _together(recording, table.metric).measured(setting, table.configuration(key))
+        _together(recording, table.metric).measurement_of(setting, table.configuration(key))
         for key, recording in table.recordings.items()
     )
     return ImportedMeasurements("Kernel Tuner cache" if "cache" in document else "T4 results", measured)

@@ -22,7 +22,7 @@ def _scalar(given: object) -> object:
     return given
 
 
-def _named(given: object) -> object:
+def _columns_by_name(given: object) -> object:
     """Accept a list of columns, each named like its parameter."""
     is_list = isinstance(given, list) and all(isinstance(name, str) for name in given)
     return dict(zip(given, given, strict=True)) if isinstance(given, list) and is_list else given
@@ -104,7 +104,7 @@ class MappingFile(_Section):
     program: _Text
     source: _Text
     metrics: list[MetricSection] = Field(min_length=1)
-    parameters: Annotated[dict[str, str], BeforeValidator(_named)] = Field(min_length=1)
+    parameters: Annotated[dict[str, str], BeforeValidator(_columns_by_name)] = Field(min_length=1)
     workload: WorkloadSection
     machine: _Text | None = None
     machine_column: _Text | None = None
@@ -112,7 +112,7 @@ class MappingFile(_Section):
     nodes_column: _Text | None = None
     failure: _Text | None = None
     runs: _Text | None = None
-    parts: Annotated[dict[str, str], BeforeValidator(_named)] = Field(default_factory=dict)
+    parts: Annotated[dict[str, str], BeforeValidator(_columns_by_name)] = Field(default_factory=dict)
     csv: _Text | None = None
     rows: list[dict[str, Scalar]] = Field(default_factory=list)
 
@@ -161,7 +161,7 @@ def read_mapping(path: Path, given: Mapping[str, str | None], csv: Path | None =
         ImportFileError: The file cannot be read, is not TOML, or has errors; it lists all of them, each with its path.
     """
     table = tomlfiles.read(path, "mapping", ImportFileError)
-    return check_mapping(_completed(table, given, csv), str(path))
+    return check_mapping(_complete(table, given, csv), str(path))
 
 
 def check_mapping(table: Mapping[str, Any], path: str) -> MappingFile:
@@ -173,7 +173,7 @@ def check_mapping(table: Mapping[str, Any], path: str) -> MappingFile:
     return tomlfiles.validate(table, MappingFile, path, ImportFileError)
 
 
-def _completed(table: dict[str, Any], given: Mapping[str, str | None], csv: Path | None) -> dict[str, Any]:
+def _complete(table: dict[str, Any], given: Mapping[str, str | None], csv: Path | None) -> dict[str, Any]:
     completed = table | {name: given[name] for name in ("program", "source", "machine") if given.get(name)}
     if given.get("machine"):
         completed.pop("machine_column", None)

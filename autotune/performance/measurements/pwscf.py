@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import isqrt
 from pathlib import Path
 
-from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements, counted
+from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements, summarise_reasons
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Setting
 from launchers import EndReason, JobState, JobStatus
@@ -217,9 +217,9 @@ class _Gathering:
             workload, nodes, ran = about[key]
             setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
             aggregated = aggregate(repeats, setting.metric)
-            measured.append(aggregated.measured(setting, ran))
+            measured.append(aggregated.measurement_of(setting, ran))
         notes = (f"{silent} runs do not say on how many nodes: {_STATE_NODES}",) if silent else ()
-        return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out), notes)
+        return ImportedMeasurements("outputs of pw.x", tuple(measured), summarise_reasons(self.left_out), notes)
 
     def _workload(self, run: _Run) -> str | None:
         """Return the name of a run's workload; for a failed run the only one that fits its facts, or None."""

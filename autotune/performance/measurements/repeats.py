@@ -33,7 +33,7 @@ class RepeatedMeasurement:
         """Whether there is neither a value nor a bound."""
         return self.value is None and self.bound is None
 
-    def measured(self, setting: Setting, configuration: Configuration) -> Measured:
+    def measurement_of(self, setting: Setting, configuration: Configuration) -> Measured:
         """Return the measurement of a configuration in a setting."""
         return Measured(setting, configuration, self.value, self.bound, self.runs, self.failure, parts=self.parts)
 

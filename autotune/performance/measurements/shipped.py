@@ -16,7 +16,7 @@ def shipped_files() -> list[Path]:
 
 
 @cache
-def shipped() -> tuple[Measured, ...]:
+def load_shipped_measurements() -> tuple[Measured, ...]:
     """Return every measurement that ships."""
     return tuple(
         measurement for path in shipped_files() for measurement in read_any(path, None, {}, find_machine_facts).measured

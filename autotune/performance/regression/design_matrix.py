@@ -20,7 +20,7 @@ class DesignMatrix:
     machine: Columns
 
     @classmethod
-    def measured(cls, rows: Sequence[Measured]) -> "DesignMatrix":
+    def from_measurements(cls, rows: Sequence[Measured]) -> "DesignMatrix":
         """Return the cases of measurements, in their order."""
         return cls(
             _columns([row.configuration for row in rows]),

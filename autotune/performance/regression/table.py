@@ -62,15 +62,15 @@ class Table:
         """Return the table with a column of words added or replaced."""
         return replace(self, words={**self.words, name: column})
 
-    def joined(self, other: "Table") -> "Table":
+    def join(self, other: "Table") -> "Table":
         """Return the rows of both tables; a column that one table lacks has no values there."""
         counts = (len(self), len(other))
         return Table(
-            _joined_numbers(self.numbers, other.numbers, counts),
-            _joined_words(self.words, other.words, counts),
+            _join_numbers(self.numbers, other.numbers, counts),
+            _join_words(self.words, other.words, counts),
             self.costs.join(other.costs) if self.costs is not None and other.costs is not None else None,
-            _joined_words(self.groups, other.groups, counts),
-            _joined_numbers(self.timers, other.timers, counts),
+            _join_words(self.groups, other.groups, counts),
+            _join_numbers(self.timers, other.timers, counts),
         )
 
     def only(self, names: frozenset[str]) -> "Table":
@@ -111,7 +111,7 @@ class Reader:
         return None if costs is None else costs(columns)
 
 
-def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
+def repeat_words(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
     """Return a column of words, each repeated `counts` times."""
     return np.repeat(column_of(texts), counts)
 
@@ -135,7 +135,7 @@ def informative_columns(table: Table, of_machine: frozenset[str]) -> frozenset[s
     return frozenset(kept)
 
 
-def _joined_numbers(
+def _join_numbers(
     a: Mapping[str, FloatArray], b: Mapping[str, FloatArray], counts: tuple[int, int]
 ) -> dict[str, FloatArray]:
     missing = [np.full(count, np.nan) for count in counts]
@@ -143,7 +143,7 @@ def _joined_numbers(
     return {name: np.concatenate([a.get(name, missing[0]), b.get(name, missing[1])]) for name in names}
 
 
-def _joined_words(a: Mapping[str, Words], b: Mapping[str, Words], counts: tuple[int, int]) -> dict[str, Words]:
+def _join_words(a: Mapping[str, Words], b: Mapping[str, Words], counts: tuple[int, int]) -> dict[str, Words]:
     missing = [np.full(count, None, dtype=object) for count in counts]
     names = dict.fromkeys((*a, *b))
     return {name: np.concatenate([a.get(name, missing[0]), b.get(name, missing[1])]) for name in names}

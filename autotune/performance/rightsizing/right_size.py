@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places
 from autotune.performance.rightsizing.candidates import Candidates
@@ -78,12 +78,16 @@ class RightSize:
         size = self.chosen
         what = (
             f"{size.nodes} node{'s' * (size.nodes != 1)}, {size.cores} core{'s' * (size.cores != 1)} "
-            f"({shown(size.configuration)}): {_interval(size)}, {size.core_hours:.3g} core-hours"
+            f"({configuration_text(size.configuration)}): {_interval(size)}, {size.core_hours:.3g} core-hours"
         )
         if self.keeps:
             return f"take {what}; it keeps the limits with a chance of {percent(size.chance)}"
         fastest = self.front[0]
-        also = "" if fastest == size else f"; the fastest is {shown(fastest.configuration)}, {_interval(fastest)}"
+        also = (
+            ""
+            if fastest == size
+            else f"; the fastest is {configuration_text(fastest.configuration)}, {_interval(fastest)}"
+        )
         return (
             f"nothing keeps the limits with a chance of {CONFIDENCE:.0%}; the likeliest, with {percent(size.chance)}, "
             f"is {what}{also}; allow more, or more nodes"

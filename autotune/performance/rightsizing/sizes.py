@@ -40,7 +40,7 @@ class Room:
     cores_per_node: int
     whole_nodes: bool = False
 
-    def taken(self, resources: Resources) -> tuple[int, int]:
+    def nodes_and_cores(self, resources: Resources) -> tuple[int, int]:
         """Return the number of nodes and cores that a run occupies."""
         nodes = max(resources.nodes, -(-resources.cores // self.cores_per_node))
         return nodes, nodes * self.cores_per_node if self.whole_nodes else resources.cores
@@ -89,7 +89,7 @@ class Sizes:
         would hide it.
         """
         times = self._fit(measured)
-        rows, taken = self._looked_at(_able(times), measured)
+        rows, taken = self._candidates(_able(times), measured)
         made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist())
         own = {_key(one) for one in ran} & {_key(one) for one in made.configurations}
         others = [row for row in measured if not (_is_here(row, self.setting) and _key(row.configuration) in own)]
@@ -105,18 +105,18 @@ class Sizes:
         rules = (*(constraint.rule for constraint in self.space.constraints), *self.space.derived.values())
         return RunTimes.fit(measured, rules, self.setting, self.plan.shape)
 
-    def _looked_at(self, model: RunTimes | None, measured: Sequence[Measured]) -> tuple[Indices, Taken]:
+    def _candidates(self, model: RunTimes | None, measured: Sequence[Measured]) -> tuple[Indices, Taken]:
         """Return the value indexes of candidates, (n, p), the default first, and their nodes and cores."""
         sizing = self._sizing()
         rows = self._rows(sizing | (model.varied if model is not None else frozenset()))
         rows = rows[~Validity.of(self.space, self.setting, measured).fails(rows)]
-        taken = self._taken(rows, sizing)
+        taken = self._nodes_and_cores(rows, sizing)
         fits = taken[:, 0] <= self.room.nodes
         rows, taken = rows[fits], taken[fits]
         order = np.arange(len(rows))
         if model is not None:
             order = np.argsort(model.estimate(self._cases(rows, taken[:, 0])).mean, kind="stable")
-        kept = _thinned(taken[:, 1], order)
+        kept = _thin(taken[:, 1], order)
         return rows[kept], taken[kept]
 
     def resources(self, configuration: Configuration) -> Resources:
@@ -131,7 +131,7 @@ class Sizes:
         origins: dict[frozenset[str], int] = defaultdict(int)
         for other in self.space.neighbours(default):
             # A parameter that can only change together with others is tried where those have changed.
-            bound = _changed(default, other) - free
+            bound = _parameters_that_differ(default, other) - free
             origins[bound] += 1
             if bound and origins[bound] <= _ORIGINS:
                 more, tried = self._sizing_at(other)
@@ -144,7 +144,7 @@ class Sizes:
         found: set[str] = set()
         seen: dict[str, int] = defaultdict(int)
         for other in self.space.neighbours(origin):
-            changed = _changed(origin, other)
+            changed = _parameters_that_differ(origin, other)
             if len(changed) == 1:
                 (name,) = changed
                 seen[name] += 1
@@ -172,13 +172,13 @@ class Sizes:
         rest = rows[(rows != default).any(axis=1)]
         return np.ascontiguousarray(np.concatenate([default, rest]))
 
-    def _taken(self, rows: Indices, sizing: frozenset[str]) -> Taken:
+    def _nodes_and_cores(self, rows: Indices, sizing: frozenset[str]) -> Taken:
         """Return the nodes and cores of value indexes, (n, 2)."""
         columns = [column for column, parameter in enumerate(self.space.parameters) if parameter.name in sizing]
         if not columns:
             columns = [0]
         _, first, places = np.unique(rows[:, columns], axis=0, return_index=True, return_inverse=True)
-        each = [self.room.taken(self.resources(one)) for one in self.space.decode(rows[first])]
+        each = [self.room.nodes_and_cores(self.resources(one)) for one in self.space.decode(rows[first])]
         return np.array(each, dtype=np.intp)[places.reshape(-1)]
 
     def _cases(self, rows: Indices, nodes: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> DesignMatrix:
@@ -217,7 +217,7 @@ def _is_here(row: Measured, setting: Setting) -> bool:
     return is_there and row.setting.metric.compares_with(setting.metric) and (row.value or 0.0) > 0.0
 
 
-def _changed(one: Configuration, other: Configuration) -> frozenset[str]:
+def _parameters_that_differ(one: Configuration, other: Configuration) -> frozenset[str]:
     return frozenset(name for name in {**one, **other} if one.get(name) != other.get(name))
 
 
@@ -225,7 +225,7 @@ def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:
     return frozenset(configuration.items())
 
 
-def _thinned(
+def _thin(
     cores: "np.ndarray[tuple[int], np.dtype[np.intp]]", order: "np.ndarray[tuple[int], np.dtype[np.intp]]"
 ) -> list[int]:
     """Return indexes of rows: the default's, and the first few in `order` of each of some numbers of cores."""

@@ -41,7 +41,7 @@ class Blend:
         """The numbers of trees of the members."""
         return tuple(ROUNDS[rounds] for _, rounds in self.picks)
 
-    def pruned(self) -> "Blend":
+    def prune(self) -> "Blend":
         """Return the blend without members of weight 0."""
         kept = np.flatnonzero(self.weights)
         return Blend(tuple(self.picks[place] for place in kept), self.weights[kept], self.knows_costs and kept[0] == 0)
@@ -227,7 +227,7 @@ def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredi
     found = [_loss(blend.pick(predictions) @ blend.weights - y, weights, settings) for blend in blends]
     if knows_costs and losses[0, 0] * _CLEARLY <= min(found):
         return alone
-    return blends[int(np.argmin(found))].pruned()
+    return blends[int(np.argmin(found))].prune()
 
 
 def own_width(

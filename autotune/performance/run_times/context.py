@@ -70,7 +70,7 @@ class Context:
         )
         return tuple(dict.fromkeys(others))
 
-    def replaced(self, table: Table) -> Replaced:
+    def replace_unseen(self, table: Table) -> Replaced:
         """Return a table with seen words only."""
         # The setting may lack a fact that all known machines have.
         unset = np.full(len(table), None, dtype=object)

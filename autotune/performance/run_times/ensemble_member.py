@@ -93,7 +93,7 @@ class EnsembleMember:
 
         Logarithms are NaN for cases without a prediction; the draws are None unless the base states its uncertainty.
         """
-        replaced = self.context.replaced(table)
+        replaced = self.context.replace_unseen(table)
         rows = replaced.table.only(self.names)
         drawn = self.base.draws(rows) if isinstance(self.base, CostModel) else None
         base, columns = self.base.predict(rows) if drawn is None else drawn.mean(axis=0), rows.columns
@@ -105,7 +105,7 @@ class EnsembleMember:
 
     def difference(self, pair: Table, rounds: int) -> dict[str, float]:
         """Return each feature's part of the difference between two rows of one setting."""
-        replaced = self.context.replaced(pair)
+        replaced = self.context.replace_unseen(pair)
         count = len(replaced.table) // 2
         differences: dict[str, float] = {}
         for row in range(count):

@@ -16,7 +16,7 @@ import numpy as np
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
-from autotune.performance.regression.table import Places, Reader, Table, informative_columns, repeated
+from autotune.performance.regression.table import Places, Reader, Table, informative_columns, repeat_words
 from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.blend import (
     CALIBRATED,
@@ -100,10 +100,10 @@ class RunTimes:
     @classmethod
     def _of_costs(cls, values: Sequence[Measured], reader: Reader, setting: Setting) -> "RunTimes | None":
         """Return the model from the program's costs alone, with rates adjusted to a few values."""
-        asked = _asked(reader, setting)
+        asked = _table_of_setting(reader, setting)
         if asked.costs is None:
             return None
-        cases = DesignMatrix.measured(values)
+        cases = DesignMatrix.from_measurements(values)
         table = _read(reader, values, cases) if values else asked.at(np.zeros(0, dtype=np.intp))
         y, weights = np.log([row.value or np.nan for row in values]), _weights(values)
         kind, context, names = kinds(asked, products=False)[0], Context((), ()), frozenset(asked.columns)
@@ -174,7 +174,7 @@ class RunTimes:
 
         The parts add up to the logarithm. Those of trees are SHAP values, those of sums of costs logarithmic means.
         """
-        pair = self._read(case).joined(self._read(reference))
+        pair = self._read(case).join(self._read(reference))
         effects: dict[str, float] = {}
         for member, (_, rounds), weight in zip(self.members, self.blend.picks, self.blend.weights, strict=True):
             for name, part in member.difference(pair, ROUNDS[rounds]).items() if weight and member is not None else ():
@@ -189,7 +189,7 @@ class RunTimes:
     def _read(self, cases: DesignMatrix) -> Table:
         count = len(cases)
         table = _table(self.reader, [self.setting] * count, cases).only(self.names)
-        return table.with_word(_GROUP, repeated([self.group], count)) if self.group else table
+        return table.with_word(_GROUP, repeat_words([self.group], count)) if self.group else table
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,9 @@ class _Fit:
 
     @classmethod
     def of(cls, rows: list[Measured], reader: Reader, setting: Setting) -> "_Fit":
-        cases = DesignMatrix.measured(rows)
+        cases = DesignMatrix.from_measurements(rows)
         whole = _read(reader, rows, cases)
-        if _asked(reader, setting).costs is None:
+        if _table_of_setting(reader, setting).costs is None:
             whole = replace(whole, costs=None)
         words = _context_words(whole, cases)
         combination = tuple(word_of(setting, name) for name in words)
@@ -245,7 +245,7 @@ class _Fit:
         able = eligible_kinds(part, self.kinds)
         hidden = predict_hidden(part, able, rng)
         blend = fit_blend(part, able, hidden)
-        hidden = hidden.answered_by(blend.picks)
+        hidden = hidden.without_gaps_of(blend.picks)
         width = self._width(part, hidden, blend, rng)
         within = ratio_width(part, hidden, blend, rng, self.share)
         chosen = tuple(able[kind] for kind, _ in blend.picks)
@@ -273,7 +273,7 @@ class _Fit:
         bounds = [row for row in bounds if (row.bound or 0.0) > 0.0]
         if not bounds:
             return model
-        table = _read(self.reader, bounds, DesignMatrix.measured(bounds)).only(self.names)
+        table = _read(self.reader, bounds, DesignMatrix.from_measurements(bounds)).only(self.names)
         if model.group:
             table = table.with_word(_GROUP, np.array(["" for _ in bounds], dtype=object))
         prediction = Predicted.of(model.members, model.blend, table)
@@ -287,7 +287,7 @@ class _Fit:
         runs = np.array([row.runs for row in bounds], dtype=float)[wrong]
         sample = replace(
             self.sample,
-            table=self.sample.table.joined(table.at(wrong)),
+            table=self.sample.table.join(table.at(wrong)),
             y=np.append(self.sample.y, sign * beyond),
             weights=np.append(self.sample.weighted, runs / (runs + 1.0)),
         )
@@ -366,9 +366,9 @@ def _table(reader: Reader, settings: Sequence[Setting], cases: DesignMatrix) -> 
     return replace(reader.read(cases, names), groups=groups)
 
 
-def _asked(reader: Reader, setting: Setting) -> Table:
+def _table_of_setting(reader: Reader, setting: Setting) -> Table:
     """Return the setting as a case without a configuration; it has costs if its facts suffice to compute them."""
-    table = _table(reader, [setting], DesignMatrix.measured([Measured(setting, {})]))
+    table = _table(reader, [setting], DesignMatrix.from_measurements([Measured(setting, {})]))
     if table.costs is None or table.costs.inverse != (setting.metric.direction == "maximize"):
         return replace(table, costs=None)
     # The costs of a program are in seconds, or in work per second; a shape has no unit.

@@ -81,7 +81,7 @@ class TrainingSample:
             for kind, most in zip(kinds, rounds or [max(ROUNDS)] * len(kinds), strict=True)
         ]
 
-    def answered(self, train: Places, test: Places) -> npt.NDArray[np.bool_]:
+    def can_predict(self, train: Places, test: Places) -> npt.NDArray[np.bool_]:
         """Return which of the rows `test`, (m,), a model fitted to `train` would predict without doubts."""
         numbers = [np.ones(len(self.y)), *self.numbers]
         answerable = inside([column[train] for column in numbers], [column[test] for column in numbers])
@@ -112,7 +112,7 @@ class HiddenPredictions:
         is_judged: npt.NDArray[np.bool_] = np.any(~np.isnan(self.predictions), axis=(1, 2))
         return is_judged
 
-    def answered_by(self, picks: Sequence[tuple[int, int]]) -> "HiddenPredictions":
+    def without_gaps_of(self, picks: Sequence[tuple[int, int]]) -> "HiddenPredictions":
         """Return the predictions without the rows that no member of `picks`, (kind, rounds), predicts."""
         has_prediction = np.any([~np.isnan(self.predictions[:, kind, rounds]) for kind, rounds in picks], axis=0)
         return replace(self, predictions=np.where(has_prediction[:, None, None], self.predictions, np.nan))
@@ -134,11 +134,11 @@ def predict_hidden(
     draws = np.zeros((DRAWS, n))
     for out in range(int(fold.max()) + 1):
         hidden = np.flatnonzero(fold == out)
-        kept = _kept(sample.novelty.labels, hidden, few, rng)
+        kept = _labels_to_keep(sample.novelty.labels, hidden, few, rng)
         test = np.setdiff1d(hidden, kept)
         train = np.setdiff1d(np.arange(n), test)
         if only_inside and len(test):
-            test = test[sample.answered(train, test)]
+            test = test[sample.can_predict(train, test)]
         if len(test) == 0 or len(train) < max(min(_LEAST_ROWS, n - 1), _LEAST_SHARE * n):
             continue
         weights = sample.weighted
@@ -163,7 +163,7 @@ def predict_hidden(
     return answers
 
 
-def _kept(labels: Words, hidden: Places, few: int, rng: np.random.Generator) -> Places:
+def _labels_to_keep(labels: Words, hidden: Places, few: int, rng: np.random.Generator) -> Places:
     if few == 0:
         return np.zeros(0, dtype=np.intp)
     kept = []

@@ -54,7 +54,7 @@ class Source:
             )
         return np.array([self._known_logs[key] for key in keys])
 
-    def measured_at(self, rows: Indices) -> FloatArray:
+    def efficiencies_at(self, rows: Indices) -> FloatArray:
         """Return the measured logarithms of efficiency at value indexes (m, p); NaN for unmeasured ones."""
         return np.array([self._measured_logs.get(row.tobytes(), np.nan) for row in np.ascontiguousarray(rows)])
 

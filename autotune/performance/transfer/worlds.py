@@ -55,7 +55,7 @@ class Evidence:
     @classmethod
     def of(cls, space: Space, setting: Setting, sources: Sequence[Source], rows: Indices) -> "Evidence":
         """Return the evidence of `sources` about `rows`, (n, p), for a setting."""
-        known = np.array([source.measured_at(rows) for source in sources])
+        known = np.array([source.efficiencies_at(rows) for source in sources])
         smooth = np.array([source.smooth_at(rows) for source in sources])
         facts = (*(source.setting.machine_facts for source in sources), setting.machine_facts)
         return cls(known, np.where(np.isnan(known), smooth, known), smooth, facts, space.traits_of(rows))

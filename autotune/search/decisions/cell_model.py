@@ -41,16 +41,16 @@ class CellModel:
 
     def at(self, rows: Rows, points: Array) -> Posterior:
         """Return the posterior of `rows`, (n, p), at `points`, (n,), which are ignored for runs without points."""
-        return self.model.at(*self._described(rows, points))
+        return self.model.at(*self._traits_of(rows, points))
 
-    def _described(self, rows: Rows, points: Array) -> tuple[Array, Array]:
-        return described(self.grid, rows, points, self.points)
+    def _traits_of(self, rows: Rows, points: Array) -> tuple[Array, Array]:
+        return traits_of_cells(self.grid, rows, points, self.points)
 
     def with_running(self, rows: Rows) -> "CellModel":
         """Return the model with the running `rows` counted as one run each at the model's means."""
         points = np.array(self.some_points(3))
         where = np.repeat(rows, len(points), axis=0), np.tile(points, len(rows))
-        return replace(self, model=self.model.believing(*self._described(*where)))
+        return replace(self, model=self.model.believing(*self._traits_of(*where)))
 
     def some_points(self, most: int) -> tuple[float, ...]:
         """Return at most `most` points, evenly from the least to the greatest; a NaN for runs without points."""
@@ -103,19 +103,19 @@ def fit_cell_model(
     chosen = rows[[place for place, _, _, _ in kept]]
     at = np.array([np.nan if point is None else point for _, point, _, _ in kept])
     y = sign * np.log([value for _, _, value, _ in kept])
-    known = Known(*described(grid, chosen, at, points), y, np.array([float(runs) for *_, runs in kept]))
+    known = Known(*traits_of_cells(grid, chosen, at, points), y, np.array([float(runs) for *_, runs in kept]))
     kernel = kernels.of(known, np.array([place for place, *_ in kept]), len(observations))
     measured_at = [(place, point) for place, point, _, _ in measured]
     return CellModel(
         grid,
         TableModel.of(kernel, known),
         points,
-        _failed(grid, rows, observations),
+        _failed_rows(grid, rows, observations),
         _own_points(grid, rows, measured_at),
     )
 
 
-def described(grid: Grid, rows: Rows, points: Array, known: Sequence[float]) -> tuple[Array, Array]:
+def traits_of_cells(grid: Grid, rows: Rows, points: Array, known: Sequence[float]) -> tuple[Array, Array]:
     """Return the traits of the contexts, (n, a), and of contexts and settings, (n, b), both with any points."""
     contexts, traits = grid.context_traits(rows), grid.space.traits_of(rows)
     if not known:
@@ -146,7 +146,7 @@ def _values(observation: Observation) -> Sequence[tuple[float | None, float]]:
     return [(None, observation.value)] if observation.value is not None else []
 
 
-def _failed(grid: Grid, rows: Rows, observations: Sequence[Observation]) -> frozenset[bytes]:
+def _failed_rows(grid: Grid, rows: Rows, observations: Sequence[Observation]) -> frozenset[bytes]:
     names = grid.setting_keys(rows)
     works: NDArray[np.bool_] = np.array([one.pending or one.value is not None for one in observations], dtype=bool)
     return frozenset(np.array(names, dtype=object)[~works]) - frozenset(np.array(names, dtype=object)[works])

@@ -79,7 +79,7 @@ class TableModel:
     @classmethod
     def of(cls, kernel: Kernel, known: Known) -> "TableModel":
         """Return the model of some values with a kernel."""
-        line, rest = _straightened(known)
+        line, rest = _fit_line(known)
         return cls(GaussianProcess.of(kernel, _points(known.contexts, known.traits), rest, known.runs), line)
 
     def at(self, contexts: Array, traits: Array) -> Posterior:
@@ -96,7 +96,7 @@ def fit_table_kernel(known: Known, rng: np.random.Generator) -> Kernel:
     """Return a kernel fitted to the values, with a part over contexts and a part over contexts and settings."""
     if len(known) > _LEARNT_FROM:
         known = known.some(rng.choice(len(known), _LEARNT_FROM, replace=False))
-    _, rest = _straightened(known)
+    _, rest = _fit_line(known)
     sizes = known.contexts.shape[1], known.traits.shape[1]
     return fit_kernel(_points(known.contexts, known.traits), rest, known.runs, priors=_PRIORS, sizes=sizes)
 
@@ -109,7 +109,7 @@ def _design(contexts: Array) -> Array:
     return np.column_stack([np.ones(len(contexts)), contexts])
 
 
-def _straightened(known: Known) -> tuple[Array, Array]:
+def _fit_line(known: Known) -> tuple[Array, Array]:
     """Return the straight line of least squares, and the residuals, (n,)."""
     design = _design(known.contexts)
     ridge = _RIDGE * len(known) * np.eye(design.shape[1])

@@ -82,7 +82,7 @@ class DecisionSampler(Proposer):
     @cached_property
     def _wanted(self) -> NDArray[np.bool_]:
         """Whether the program uses each context, (c,)."""
-        return self._usage.wanted(self.grid)
+        return self._usage.contexts_used(self.grid)
 
     @cached_property
     def _starts(self) -> list[int]:

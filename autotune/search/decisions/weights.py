@@ -55,7 +55,7 @@ class Usage:
                 found[context, column] = found.get((context, column), 0.0) + count
         return found, outside / whole if whole else 0.0
 
-    def wanted(self, grid: Grid) -> NDArray[np.bool_]:
+    def contexts_used(self, grid: Grid) -> NDArray[np.bool_]:
         """Return whether each context of a grid is used; all are if the rows use none of them."""
         used = {_key(row, grid.contexts[0]) for row in self.rows if row[COUNT]}
         found = np.array([_key(context, context) in used for context in grid.contexts])

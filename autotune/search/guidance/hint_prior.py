@@ -33,14 +33,14 @@ class HintPrior:
         sample = space.sample_indices(np.random.default_rng(0), _SAMPLED)
         columns = zip(space.parameters, sample.T, hints.T, strict=True)
         self._logs = [_log_ratios(parameter, valid, hinted) for parameter, valid, hinted in columns]
-        self._best = float(self._summed(np.concatenate([sample, hints])).max())
+        self._best = float(self._sum_ratios(np.concatenate([sample, hints])).max())
 
     def fields(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log costs, (n, 1), at value indexes (n, p), relative to the row most similar to the hints."""
-        costs: NDArray[np.float64] = _WORTH * (self._best - self._summed(rows))[:, None]
+        costs: NDArray[np.float64] = _WORTH * (self._best - self._sum_ratios(rows))[:, None]
         return costs
 
-    def _summed(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _sum_ratios(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
         # An unset parameter has index -1, which is the first entry.
         summed: NDArray[np.float64] = np.sum(
             [logs[rows[:, place] + 1] for place, logs in enumerate(self._logs)], axis=0

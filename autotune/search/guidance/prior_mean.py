@@ -62,7 +62,7 @@ class PriorWeights:
         return float(self.weights.sum())
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
         prior: PriorMean,
         rows: NDArray[np.int32],
@@ -84,12 +84,12 @@ class PriorWeights:
         The `censored` values, (n,), are bounds. A bound counts as a value if the prior predicts less than it: most
         trials that a misleading prior proposes are capped, and nothing else would lower its weight.
         """
-        fields = _capped(prior.fields(rows))
+        fields = _cap(prior.fields(rows))
         count = fields.shape[1]
         if count == 0:
             return cls(prior, np.zeros(0))
         known = np.ones(len(rows), dtype=bool) if censored is None else ~censored
-        weights = _regressed(fields[known], values[known])
+        weights = _regress(fields[known], values[known])
         counted = known
         for _ in range(_ROUNDS):
             predicted = fields @ weights
@@ -97,16 +97,16 @@ class PriorWeights:
             if (counted == (known | below)).all():
                 break
             counted = known | below
-            weights = _regressed(fields[counted], values[counted])
+            weights = _regress(fields[counted], values[counted])
         return cls(prior, weights)
 
     def of(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the weighted sum of the fields, (n,), at value indexes `rows`, (n, p)."""
-        added: NDArray[np.float64] = _capped(self.prior.fields(rows)) @ self.weights
+        added: NDArray[np.float64] = _cap(self.prior.fields(rows)) @ self.weights
         return added
 
 
-def _regressed(fields: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _regress(fields: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the most probable weights, (m,), of fields (n, m) by values (n,)."""
     count = fields.shape[1]
     likelihood = (fields - fields.mean(0)) / _NOISE, (values - values.mean()) / _NOISE
@@ -116,5 +116,5 @@ def _regressed(fields: NDArray[np.float64], values: NDArray[np.float64]) -> NDAr
     return found
 
 
-def _capped(fields: NDArray[np.float64]) -> NDArray[np.float64]:
+def _cap(fields: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(fields, _WORST)

@@ -129,7 +129,7 @@ class Predictor:
             return known
         with self._in_turn():
             if key not in self._answers:
-                self._answers[key] = self._predicted(question, entry)
+                self._answers[key] = self._predict(question, entry)
                 while len(self._answers) > _KEPT:
                     self._answers.popitem(last=False)
             return self._answers[key]
@@ -138,7 +138,7 @@ class Predictor:
         """Return a text that changes with the measurements and files that an answer depends on."""
         measured = (sorted(self._stored.versions().items()), self._stored.imported_version())
         # The files of all machines count, because imported measurements may come from any of them.
-        return f"{measured} {[_changed_at(file) for file in (entry.file, *machine_files().values())]}"
+        return f"{measured} {[_time_of_change(file) for file in (entry.file, *machine_files().values())]}"
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -156,7 +156,7 @@ class Predictor:
         finally:
             self._places.release()
 
-    def _predicted(self, question: Question, entry: CatalogueStudy) -> Predicted:
+    def _predict(self, question: Question, entry: CatalogueStudy) -> Predicted:
         # XGBoost takes a second to import.
         from autotune.performance.measured_here import is_here  # noqa: PLC0415
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
@@ -203,7 +203,7 @@ def routes(predictor: Predictor) -> APIRouter:
     return router
 
 
-def _changed_at(file: Path) -> tuple[str, int]:
+def _time_of_change(file: Path) -> tuple[str, int]:
     """Return a file with the time of its last change; 0 if it has gone."""
     try:
         return (str(file), file.stat().st_mtime_ns)

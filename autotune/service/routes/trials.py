@@ -33,7 +33,7 @@ _WORD = 200
 _FILES: dict[str, dict[str, str]] = {"text/csv": {}, "application/json": {}}
 
 
-def chosen(
+def read_choice(
     where: Annotated[str, Query(max_length=1000, description="Comparisons: np >= 8, blas = fast, value < 3.")] = "",
     state: Annotated[str, Query(max_length=_WORD, description="Only trials of this state.")] = "",
     sort: Annotated[str, Query(max_length=_WORD, description="A parameter or a figure, such as value.")] = "trial",
@@ -44,7 +44,7 @@ def chosen(
     return TrialChoice.of(where, state, sort, down=down)
 
 
-Chosen = Annotated[TrialChoice, Depends(chosen)]
+Chosen = Annotated[TrialChoice, Depends(read_choice)]
 
 
 def routes(studies: Studies) -> APIRouter:
@@ -121,11 +121,11 @@ def _run_fields(run: Run, metric: Metric) -> dict[str, Any]:
         "disturbance": outcome.disturbance.describe(),
         "message": outcome.message,
         "commands": [shlex.join(command) for command in commands_of(run.job)],
-        **printed(run),
+        **read_run_output(run),
     }
 
 
-def printed(run: Run) -> dict[str, str]:
+def read_run_output(run: Run) -> dict[str, str]:
     """Return the ends of a run's output; empty if its folder is gone, or another run's."""
     folder = FilePath(run.job.get("folder") or "")
     if not folder.is_absolute() or not is_folder_of(folder, run.outcome.usage):

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, MetaData, Table
 from autotune.errors import BusyError, StorageError
 from autotune.locks import other_holder
 from autotune.records.series import Series
-from autotune.storage.address import shown, sqlite_path
+from autotune.storage.address import hide_password, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine, write_transaction
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
@@ -81,7 +81,7 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
                 _dry_run(sources, readers, [], {}, say)
                 return
             with storage_errors(target), _open_snapshot(target) as there:
-                _dry_run(sources, readers, _contents(there), _measured_runs(there), say)
+                _dry_run(sources, readers, _contents(there), _runs_per_measurement(there), say)
             return
         if not is_new:
             _check_idle(target)
@@ -114,7 +114,7 @@ def _check_idle(url: str) -> None:
         holder = other_holder(lock)
         if holder is not None:
             msg = (
-                f"storage {shown(url)} is to be changed, and {lock.name} is held by {holder}: wait until "
+                f"storage {hide_password(url)} is to be changed, and {lock.name} is held by {holder}: wait until "
                 "that has ended, or stop it, and use the same command again"
             )
             raise BusyError(msg)
@@ -142,10 +142,10 @@ def _dry_run(
 ) -> None:
     for source, reader in zip(sources, readers, strict=True):
         others = _contents(reader)
-        steps = plan_merge(there, others, shown(source))
-        theirs = _measured_runs(reader)
+        steps = plan_merge(there, others, hide_password(source))
+        theirs = _runs_per_measurement(reader)
         new, better = _news(theirs, known)
-        say(Merged(shown(source), tuple(steps), len(new), len(better), _others(reader, others)))
+        say(Merged(hide_password(source), tuple(steps), len(new), len(better), _others(reader, others)))
         known = {**known, **{digest: theirs[digest] for digest in new | better}}
         by_name = {study.name: study for study in others}
         replaced = {step.target for step in steps if step.action is not Action.NOTHING}
@@ -157,13 +157,13 @@ def _dry_run(
 def _merge_storage(source: str, reader: Connection, writer: Connection) -> Merged:
     tables = _Tables.of(reader, writer)
     others = _contents(reader)
-    steps = plan_merge(_contents(writer), others, shown(source))
+    steps = plan_merge(_contents(writer), others, hide_password(source))
     for step in steps:
         if step.action is Action.UPDATE:
             tables.remove(step.target)
         if step.action is not Action.NOTHING:
             tables.copy(step.name, step.target)
-    return Merged(shown(source), tuple(steps), *_add_measurements(reader, writer), _others(reader, others))
+    return Merged(hide_password(source), tuple(steps), *_add_measurements(reader, writer), _others(reader, others))
 
 
 @contextmanager
@@ -227,7 +227,7 @@ def _others(connection: Connection, ours: Iterable[StudyContents]) -> tuple[str,
     return tuple(sorted({*map(str, names)} - {study.name for study in ours}))
 
 
-def _measured_runs(connection: Connection) -> dict[str, int]:
+def _runs_per_measurement(connection: Connection) -> dict[str, int]:
     """Return the number of runs behind each imported measurement, by its digest."""
     if not sa.inspect(connection).has_table(MEASUREMENTS.name):
         return {}
@@ -243,7 +243,7 @@ def _news(theirs: Mapping[str, int], known: Mapping[str, int]) -> tuple[frozense
 
 def _add_measurements(reader: Connection, writer: Connection) -> tuple[int, int]:
     """Copy measurements that are new or have more runs; return the number of each."""
-    new, better = _news(_measured_runs(reader), _measured_runs(writer))
+    new, better = _news(_runs_per_measurement(reader), _runs_per_measurement(writer))
     columns = [column for column in MEASUREMENTS.c if not column.primary_key]
     wanted = sa.select(*columns).order_by(MEASUREMENTS.c.id)
     rows = [dict(row) for row in reader.execute(wanted).mappings()] if new or better else []

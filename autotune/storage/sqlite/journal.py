@@ -68,10 +68,10 @@ def shared_file_system(path: Path, mounts: Path = _MOUNTS) -> str | None:
         table = os.fsdecode(mounts.read_bytes())
     except OSError:  # no Linux
         return None
-    return _shared(path.resolve(), table, _DEEPEST)
+    return _shared_file_system_of(path.resolve(), table, _DEEPEST)
 
 
-def _shared(path: Path, table: str, deepest: int) -> str | None:
+def _shared_file_system_of(path: Path, table: str, deepest: int) -> str | None:
     kind, options = "", ""
     longest = -1
     for line in table.splitlines():
@@ -88,7 +88,7 @@ def _shared(path: Path, table: str, deepest: int) -> str | None:
     upper = next((option for option in options.split(",") if option.startswith(_WRITTEN)), None)
     if kind != "overlay" or upper is None or not deepest:
         return None
-    return _shared(Path(_plain(upper.removeprefix(_WRITTEN))), table, deepest - 1)
+    return _shared_file_system_of(Path(_plain(upper.removeprefix(_WRITTEN))), table, deepest - 1)
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.records.labels import Labels
 from autotune.storage.readable import labels_of
-from autotune.storage.stored_study import stored_study
+from autotune.storage.stored_study import open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
 from tests.support.command_line import invoke
@@ -34,7 +34,7 @@ def test_tags_are_added_and_taken_away_and_a_note_stays_until_it_is_another(stor
     assert ran("storage", "label", "mine", *storage).strip() == "study 'mine': no tags; no note"
     ran("storage", "label", "mine", "--tag", "paper", "--tag", "blas", "--note", "new BLAS ", *storage)
     ran("storage", "label", "mine", "--tag", "paper", "--untag", "blas", "--untag", "never", "--archive", *storage)
-    assert labels_of(stored_study(sqlite, "mine")) == Labels(("paper",), "new BLAS", archived=True)
+    assert labels_of(open_stored_study(sqlite, "mine")) == Labels(("paper",), "new BLAS", archived=True)
     told = json.loads(ran("storage", "label", "mine", "--note", "", "--unarchive", *storage, "--json"))
     assert told == {"tags": ["paper"], "note": "", "archived": False}
 
@@ -45,7 +45,7 @@ def test_what_the_page_stored_is_shown_and_kept(storage, sqlite):
         ran("storage", "label", "mine", *storage).strip() == "study 'mine': tags: paper; archived; note: from the page"
     )
     ran("storage", "label", "mine", "--tag", "b", *storage)
-    assert labels_of(stored_study(sqlite, "mine")) == Labels(("paper", "b"), "from the page", archived=True)
+    assert labels_of(open_stored_study(sqlite, "mine")) == Labels(("paper", "b"), "from the page", archived=True)
 
 
 def test_the_list_is_chosen_by_tags_and_leaves_archived_ones_out(storage):
@@ -68,7 +68,7 @@ def test_what_is_no_label_is_refused_and_nothing_is_stored(storage, sqlite, tmp_
     assert "'two words' was given; a tag is a word" in ran(
         "storage", "label", "mine", "--tag", "two words", *storage, code=2
     )
-    assert labels_of(stored_study(sqlite, "mine")) == Labels()
+    assert labels_of(open_stored_study(sqlite, "mine")) == Labels()
     missing = ("--storage", str(tmp_path / "none.db"))
     assert invoke("storage", "label", "mine", "--tag", "x", *missing).exit_code != 0
     assert not (tmp_path / "none.db").exists()

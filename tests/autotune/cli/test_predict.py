@@ -11,7 +11,7 @@ import pytest
 from autotune.cli.commands.model import _points
 from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
 from autotune.performance.accuracy import HeldOutSetting, Times
-from autotune.performance.measurements.shipped import shipped
+from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.records.measurement import Judged, Measured, Setting
 from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
@@ -319,8 +319,8 @@ def test_each_metric_of_a_setting_has_points_of_its_own_in_the_picture():
 
 def test_what_was_measured_without_a_storage(folder):
     found = json.loads(run("model", "--json").stdout)
-    assert found.keys() == {one.setting.program for one in shipped()}
-    own = [one for one in shipped() if one.setting.program == "data-science"]
+    assert found.keys() == {one.setting.program for one in load_shipped_measurements()}
+    own = [one for one in load_shipped_measurements() if one.setting.program == "data-science"]
     assert found["data-science"]["values"] == sum(one.value is not None for one in own)
     told = run("model").stdout
     assert all(name in told for name in found)

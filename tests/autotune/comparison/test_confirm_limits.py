@@ -27,7 +27,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile.limits import limits_of
 from autotune.tuning import session as tuning_session
 from autotune.tuning.goal import goal_of
-from autotune.tuning.loop import TuningLoop, limited_job
+from autotune.tuning.loop import TuningLoop, limit_job
 from autotune.tuning.session import _tune_and_confirm
 from launchers import Job, Usage
 from objectives.base import FailureKind, Metric
@@ -155,7 +155,7 @@ def test_runs_are_stopped_at_the_memory_that_is_limited_and_the_default_never(tm
     job = Job(("paper",), tmp_path)
 
     def most(trial, *, caps=True):
-        return limited_job(job, Step(trial), standings, caps=caps).memory_limit_bytes
+        return limit_job(job, Step(trial), standings, caps=caps).memory_limit_bytes
 
     assert (most(trials[0]), most(trials[1]), most(trials[1], caps=False)) == (None, 2**30, None)
 

@@ -77,7 +77,7 @@ def test_several_sides_are_compared_with_the_first_one_in_turn_each_on_either_ha
     others = [Side(f"trial {number}", {"np": ranks}, number) for number, ranks in ((1, 4), (2, 2))]
     table = replace(duets, series=Series.select([1, 2]), sides=(duets.sides[0], *others)).run_until(2)
     assert [len(table.pairs(0, other)) for other in (1, 2)] == [2, 2]
-    assert [side for side, _, _ in table.measured()] == [1, 1, 2, 2]
+    assert [side for side, _, _ in table.side_values()] == [1, 1, 2, 2]
     ran = [{name: cpus[0] // 64 for name, cpus in both} for both in executor.together]
     assert [sorted(both) for both in ran] == [
         [f"select-1-2-0{number}-0", f"select-1-2-0{number}-{1 + number % 2}"] for number in range(4)
@@ -93,7 +93,7 @@ def test_disturbances_of_both_runs_of_a_duet_cancel(tmp_path):
     runs = {(number, 0): slow * 2.0 for number, _, slow in rows}
     runs |= {(number, side): slow * (1.5 if side == 1 else 1.0) for number, side, slow in rows}
     kept = {place: Run({}, 0, Series.select([1, 2]), outcome=took(seconds)) for place, seconds in runs.items()}
-    measured = DuetTable(sides, kept, "wall_s").measured()
+    measured = DuetTable(sides, kept, "wall_s").side_values()
     usual = 3.0  # the median of the first side
     assert measured == [
         (1, 0, pytest.approx(0.75 * usual)),
@@ -118,7 +118,7 @@ def test_a_failing_side_drops_out_and_the_others_continue(tmp_path):
 def test_runs_that_hardly_overlap_are_not_a_pair(tmp_path):
     apart = [told(took(2.0), began_at=0.0), told(took(2.0), began_at=1.9)]
     table = duets_of(tmp_path, Beside([*apart, *(told(took(3.0)) for _ in range(2))])).run_until(2)
-    assert table.measured() == [(1, 0, 3.0)]
+    assert table.side_values() == [(1, 0, 3.0)]
 
 
 def test_an_interrupted_duet_stores_nothing_and_is_repeated(tmp_path):
@@ -229,4 +229,4 @@ def test_too_short_runs_end_the_comparison(tmp_path):
 def test_a_slow_first_start_does_not_end_the_comparison(tmp_path):
     first = [told(took(0.1), 0.0, 0.1), told(took(0.1), 5.0, 0.1)]
     table = duets_of(tmp_path, Beside(first)).run_until(3)
-    assert (len(table.pairs(0, 1)), table.unpaired(0, 1)) == (2, 1)
+    assert (len(table.pairs(0, 1)), table.count_unpaired(0, 1)) == (2, 1)

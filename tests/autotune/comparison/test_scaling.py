@@ -10,7 +10,7 @@ from autotune.cli.commands.sweep import _scaling_table
 from autotune.comparison.rounds import RoundTable, Side
 from autotune.comparison.scaling import ScalingVariants
 from autotune.comparison.sweep import Request, Variants, sweep
-from autotune.formatting import shown
+from autotune.formatting import configuration_text
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection
 from objectives.base import REMARK, Metric
@@ -119,4 +119,4 @@ def test_missing_metrics_are_reported_and_the_others_shown(tmp_path):
     table = Console(width=200, file=StringIO())
     table.print(_scaling_table(list(found.scaling), "strong scaling"))
     assert "load balance" in table.file.getvalue()
-    assert shown(found.scaling[0].configuration) in table.file.getvalue()
+    assert configuration_text(found.scaling[0].configuration) in table.file.getvalue()

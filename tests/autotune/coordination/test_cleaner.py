@@ -76,5 +76,5 @@ def test_what_a_session_stored_and_was_killed_before_it_cleaned_is_cleaned_by_th
     ended(folder)
     for usage, is_there in ((replace(DONE.usage, elapsed_s=99.0), True), (DONE.usage, False)):
         with cleaner() as cleaning:
-            cleaning.catch_up([started.ended(replace(took(1.0), usage=usage), started.job, {})])
+            cleaning.catch_up([started.run_to_store(replace(took(1.0), usage=usage), started.job, {})])
         assert scratch.exists() == is_there, "of another run with the same name nothing is removed"

@@ -12,7 +12,7 @@ from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.service import summaries as summaries_module
 from autotune.service.summaries import StudySummaries
-from autotune.storage.stored_study import stored_study
+from autotune.storage.stored_study import open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.tables import stored_names
@@ -56,7 +56,7 @@ def test_a_study_is_deleted_with_its_runs_its_checkpoints_and_the_folder_around_
     assert "deleted study 'mine' and 2 folders of runs" in ended.output
     assert not runs.exists()
     assert names(study) == ["other"]
-    assert stored_study(study.url, "other").trials()[0].measured("time") == [4.0]
+    assert open_stored_study(study.url, "other").trials()[0].measured("time") == [4.0]
     assert folders(study, "other") == ["00001"]
 
 
@@ -115,7 +115,7 @@ def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
         ended = run_on(study, "storage", *words)
         assert ended.exit_code == ExitCode.USAGE
         assert "repeat the command with --yes" in " ".join(ended.output.split())
-    assert len(stored_study(study.url, "mine").runs()) == 2
+    assert len(open_stored_study(study.url, "mine").runs()) == 2
 
 
 def test_a_study_that_somebody_works_on_is_left_alone(study):
@@ -170,7 +170,7 @@ def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them
 def test_a_study_that_is_reset_keeps_its_name_and_its_study_file(study):
     before = study.store.definition
     assert run_on(study, "storage", "reset", "mine", "--yes").exit_code == OK
-    after = stored_study(study.url, "mine")
+    after = open_stored_study(study.url, "mine")
     assert (after.trials(), after.runs(), after.definition) == ([], [], before)
 
 
@@ -180,7 +180,7 @@ def test_every_study_is_cleaned_and_failed_runs_keep_their_folders_unless_all_is
     assert (cleaned["folders"], cleaned["kept"]) == (1, 2), "the default and the failed run stay"
     run_on(study, "storage", "clean", "mine", "--all", "--yes")
     assert folders(study) == []
-    assert len(stored_study(study.url, "mine").runs()) == 3
+    assert len(open_stored_study(study.url, "mine").runs()) == 3
 
 
 def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study, monkeypatch):

@@ -8,7 +8,7 @@ from autotune.machines.this_machine import this_machine
 from autotune.performance.measurements import dataset, machine_names
 from autotune.performance.measurements.dataset import measurements, setting_of, study_measurements
 from autotune.performance.measurements.machine_names import find_description
-from autotune.performance.measurements.shipped import shipped
+from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.performance.predict import find_target
 from autotune.records.measurement import Measured, Setting
 from autotune.records.study import Run, TrialRecord
@@ -44,7 +44,7 @@ def stored(address, name="paper", seconds=2.0, **changes):
 
 
 def own(urls, program=None):
-    return [one for one in measurements(urls, program) if one not in shipped()]
+    return [one for one in measurements(urls, program) if one not in load_shipped_measurements()]
 
 
 def test_every_kind_of_trial():
@@ -195,7 +195,7 @@ def test_what_was_imported_and_what_ships_is_there_too(address):
     one = Measured(setting, {"np": 4}, 3.0)
     MeasurementStore.create(address).add([one])
     assert own([address]) == [one]
-    assert set(map(id, measurements([], "qe"))) <= set(map(id, shipped()))
+    assert set(map(id, measurements([], "qe"))) <= set(map(id, load_shipped_measurements()))
     assert measurements([], "qe")
 
 

@@ -59,7 +59,7 @@ def test_of_equally_fast_configurations_few_are_told_to_beat_the_default(noise):
     for seed in range(40):
         here = here_of(study(dict.fromkeys(range(1, 31), 10.0), noise, seed))
         claimed += any(here.gain(row).low > 1.0 for row in here.measured)
-        assert not any(here.confirmed(row) for row in here.measured)
+        assert not any(here.is_confirmed(row) for row in here.measured)
     # An interval of 90 % is too high in one study of twenty: more than five of forty are in 1.4 % of cases.
     assert claimed <= 5
 
@@ -77,18 +77,18 @@ def test_a_verdict_says_the_gain_and_goes_before_what_looks_better():
     assert best.configuration == {"x": WINNER}
     gain = here.gain(best)
     assert (gain.value, gain.low, gain.confidence) == (pytest.approx(10.0 / 9.3), pytest.approx(10.0 / 9.3), 0.95)
-    assert here.confirmed(best)
+    assert here.is_confirmed(best)
     assert not here.keeps_default
     assert "a verdict says that the best beats it" in here.remark
 
 
 def test_a_verdict_over_another_default_or_one_that_breaks_a_limit_says_nothing():
     rows = study(SECONDS_OF, verdict=verdict(*SURE))
-    assert not here_of(rows, limits=(Limit(SECONDS, 0.0, 9.5),)).confirmed(rows[WINNER - 1])
+    assert not here_of(rows, limits=(Limit(SECONDS, 0.0, 9.5),)).is_confirmed(rows[WINNER - 1])
     other = Space([Integer.range("x", 1, 40, default=5)])
     here = MeasuredHere.of(other, rows[0].setting, rows)
     assert best_of(here).configuration == {"x": LUCKY}
-    assert not any(here.confirmed(row) for row in here.measured)
+    assert not any(here.is_confirmed(row) for row in here.measured)
     assert "no verdict says that the best beats it" in here.remark
 
 

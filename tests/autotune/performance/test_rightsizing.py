@@ -135,8 +135,8 @@ def test_what_a_model_may_be_wrong_about_is_learnt_from_the_runs_that_have_it():
 
 def test_what_a_run_takes_where_nodes_are_shared_and_where_not():
     facts = {"nodes": 4, "cores": 128, "cores_per_node": 32}
-    assert room_of(facts, None, whole_nodes=False).taken(Resources(cores=40)) == (2, 40)
-    assert room_of(facts, 2, whole_nodes=True).taken(Resources(cores=40)) == (2, 64)
+    assert room_of(facts, None, whole_nodes=False).nodes_and_cores(Resources(cores=40)) == (2, 40)
+    assert room_of(facts, 2, whole_nodes=True).nodes_and_cores(Resources(cores=40)) == (2, 64)
     with pytest.raises(CannotRunHereError, match="--max-nodes 8: runs of this study get at most 4 nodes"):
         room_of(facts, 8, whole_nodes=False)
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.performance.measurements.shipped import shipped
+from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.run_times.blend import fill_missing
 from autotune.performance.run_times.model import RunTimes
@@ -43,7 +43,7 @@ def rows(machines="abc", sizes=(100, 200, 400), ranks=(1, 2, 4, 8, 16), *, noise
 
 
 def cases(here, ranks):
-    return DesignMatrix.measured([Measured(here, {"np": count}, 1.0) for count in ranks])
+    return DesignMatrix.from_measurements([Measured(here, {"np": count}, 1.0) for count in ranks])
 
 
 def fitted(known, here, rules=()):
@@ -161,7 +161,7 @@ def test_intervals_hold_settings_that_are_known_a_little():
         told = [own[place] for place in rng.permutation(len(own))[:10]]
         asked = [row for row in own if row not in told]
         model = fitted([row for row in known if row not in own] + told, own[0].setting)
-        found = model.estimate(DesignMatrix.measured(asked))
+        found = model.estimate(DesignMatrix.from_measurements(asked))
         inside.append(np.mean(np.abs(found.mean - np.log([row.value or 0.0 for row in asked])) <= found.half))
     assert 0.8 <= np.mean(inside) <= 0.98
 
@@ -377,13 +377,13 @@ def test_terms_that_name_no_size_leave_the_time_of_another_open():
 
 
 def test_runs_of_unknown_size_leave_the_times_that_costs_tell():
-    known = [row for row in shipped() if row.setting.program == "qe"]
+    known = [row for row in load_shipped_measurements() if row.setting.program == "qe"]
     theta = next(row.setting for row in known if row.setting.machine == "theta")
     mine = replace(theta, machine="cellar", workload="ceria", machine_facts={"nodes": 1}, workload_facts={"atoms": 24})
     runs = [Measured(mine, {"np": count}, 700.0 / count) for count in (24, 48, 96)]
     asked = replace(theta, machine="cellar", machine_facts={"nodes": 1, "cores": 128, "cores_per_node": 128})
     known = [row for row in known if row.setting.metric.compares_with(asked.metric)]
-    found = fitted([*known, *runs], asked).estimate(DesignMatrix.measured([known[-1]]))
+    found = fitted([*known, *runs], asked).estimate(DesignMatrix.from_measurements([known[-1]]))
     assert np.isfinite([*found.mean, *found.half]).all()
 
 

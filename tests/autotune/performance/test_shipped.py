@@ -6,7 +6,7 @@ import pytest
 
 from autotune.performance.measurements.files import read_any
 from autotune.performance.measurements.machine_names import find_description
-from autotune.performance.measurements.shipped import shipped, shipped_files
+from autotune.performance.measurements.shipped import load_shipped_measurements, shipped_files
 from objectives.qe import objective as qe
 from objectives.ucx import objective as ucx
 
@@ -36,7 +36,7 @@ COUNTS = {
 def value(program, place, workload, metric, **configuration):
     (found,) = [
         one
-        for one in shipped()
+        for one in load_shipped_measurements()
         if one.setting.key[:2] == (program, place)
         and workload in one.setting.workload
         and one.setting.metric.name == metric
@@ -61,23 +61,25 @@ def test_all_files_are_looked_at():
 
 
 def test_the_machines_are_described():
-    assert {one.setting.machine for one in shipped()} == {
+    assert {one.setting.machine for one in load_shipped_measurements()} == {
         *("gadi", "gadi-gpuvolta", "gadi-dgxa100"),
         *("summit", "summit-dev", "theta"),
     }
-    assert all(find_description(one.setting.machine) is not None for one in shipped())
+    assert all(find_description(one.setting.machine) is not None for one in load_shipped_measurements())
 
 
 def test_metrics_are_those_of_the_objectives():
     known = {("qe", metric) for metric in qe.METRICS} | {("ucx", metric) for metric in ucx.MERGE_METRICS}
     assert {
-        (one.setting.program, one.setting.metric) for one in shipped() if one.setting.program in {"qe", "ucx"}
+        (one.setting.program, one.setting.metric)
+        for one in load_shipped_measurements()
+        if one.setting.program in {"qe", "ucx"}
     } <= known
 
 
 def test_settings_have_one_metric_and_one_set_of_facts_each():
     of = {}
-    for one in shipped():
+    for one in load_shipped_measurements():
         known = of.setdefault(one.setting.key, one.setting)
         assert known == one.setting
 
@@ -104,7 +106,7 @@ def test_quantum_espresso_on_gadi(place, build, metric, chosen, published):
 
 
 def test_the_problem_on_gadi_and_the_routines_of_two_runs_are_known():
-    known = [one for one in shipped() if (one.setting.program, one.setting.machine) == ("qe", "gadi")]
+    known = [one for one in load_shipped_measurements() if (one.setting.program, one.setting.machine) == ("qe", "gadi")]
     sizes = {"kpoints": 20, "bands": 115, "atoms": 24, "fft_dense_x": 96, "planes": 72, "pw_version": "7.0"}
     assert all(sizes.items() <= one.setting.workload_facts.items() for one in known)
     told = {one.configuration["np"]: one.parts for one in known if one.parts}
@@ -123,14 +125,16 @@ def test_the_problem_on_gadi_and_the_routines_of_two_runs_are_known():
 )
 def test_quantum_espresso_on_theta(layout, published, shared_s):
     chosen = {"npool": 1, **layout}
-    (known,) = [one for one in shipped() if one.setting.machine == "theta" and one.configuration == chosen]
+    (known,) = [
+        one for one in load_shipped_measurements() if one.setting.machine == "theta" and one.configuration == chosen
+    ]
     assert known.value == known.parts["PWSCF"] == published
     assert known.parts["cdiaghg"] == shared_s
     assert known.setting.workload_facts["scf_iterations"] == 2
 
 
 def test_the_parts_of_a_run_are_not_more_than_the_whole():
-    for one in shipped():
+    for one in load_shipped_measurements():
         whole = one.parts.get("PWSCF", 0.0)
         assert all(seconds <= whole for seconds in one.parts.values())
         inner = [one.parts.get(name, 0.0) for name in ("c_bands", "sum_band", "v_of_rho", "newd", "mix_rho")]
@@ -190,7 +194,7 @@ def test_the_times_on_summit_agree_with_the_ratios_that_are_printed(benchmark, s
 
 
 def test_threads_and_ranks_fill_the_hardware_threads_of_a_node():
-    for one in shipped():
+    for one in load_shipped_measurements():
         if one.setting.program == "data-science" and "ranks" in one.configuration:
             cores = {"summit": 42, "summit-dev": 20}[one.setting.machine]
             chosen = one.configuration

@@ -123,7 +123,7 @@ def test_all_of_a_machine_is_left_out_together_and_counts_once():
     apart, together = (
         transfer(SPACE, setting("one"), known, DEFAULT_FIRST, 5, machines=machines) for machines in (None, (0, 0, 1))
     )
-    efficiencies = [np.exp(source.measured_at(DEFAULT_FIRST)) for source in known]
+    efficiencies = [np.exp(source.efficiencies_at(DEFAULT_FIRST)) for source in known]
     # What is known of two is what it was with another workload, unless that is left out, too.
     assert together.surprises[0] == pytest.approx(efficiencies[0] - efficiencies[2])
     assert np.abs(apart.surprises[0]).max() < 0.5 * np.abs(together.surprises[0]).max()
@@ -211,7 +211,7 @@ def test_bounds_tell_at_most_how_good_a_configuration_is():
     values = [Measured(place, one, 1.0 + number) for number, one in enumerate(ALL[:30])]
     capped = [Measured(place, ALL[30], bound=4.0), Measured(place, ALL[31], bound=0.5)]
     (found,) = sources(SPACE, setting("two"), [*values, *capped, Measured(place, ALL[32], failure="no")])
-    told = found.measured_at(SPACE.indices([ALL[0], ALL[30], ALL[31], ALL[32]]))
+    told = found.efficiencies_at(SPACE.indices([ALL[0], ALL[30], ALL[31], ALL[32]]))
     assert told[:2].tolist() == pytest.approx([0.0, -np.log(4.0)])
     assert np.isnan(told[2])
     assert told[3] == pytest.approx(np.log(FLOOR))

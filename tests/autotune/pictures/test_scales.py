@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.formatting import UNSET
-from autotune.pictures.downsampling import thinned, thinning_note
+from autotune.pictures.downsampling import thin, thinning_note
 from autotune.pictures.scales import Scale, scales_of, variance_shares
 from spaces import Choice, Flag, Float, Integer, Space
 
@@ -62,7 +62,7 @@ def test_a_number_with_a_value_for_each_trial_explains_what_its_neighbours_share
 
 @given(st.integers(0, 300), st.integers(1, 60), st.sets(st.integers(0, 299), max_size=10))
 def test_thinning_keeps_order_and_what_must_stay(count, most, keep):
-    found = thinned(range(count), most, keep)
+    found = thin(range(count), most, keep)
     assert found == sorted(set(found))
     assert len(found) <= max(most, len(keep)) or len(found) == count <= most
     assert {place for place in keep if place < count} <= set(found)

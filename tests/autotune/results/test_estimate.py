@@ -5,7 +5,7 @@ import pytest
 from autotune.results.estimate import estimate
 from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
-from autotune.storage.stored_study import stored_study
+from autotune.storage.stored_study import open_stored_study
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
@@ -20,7 +20,7 @@ def measured(sqlite, seconds):
     for configuration, run_s in zip(space.configurations(), seconds, strict=False):
         outcomes = () if run_s is None else (took(run_s),)
         add_trial(study, space, configuration, *outcomes, worth=LEFT if run_s is None else None)
-    return stored_study(sqlite, "mine")
+    return open_stored_study(sqlite, "mine")
 
 
 def estimated(study, trials, workers):

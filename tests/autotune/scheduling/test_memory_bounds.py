@@ -5,7 +5,7 @@ import pytest
 from autotune.records.measurement import Measured, Setting
 from autotune.records.study import Run, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
-from autotune.scheduling.memory_bounds import MemoryBounds, carried_over
+from autotune.scheduling.memory_bounds import MemoryBounds, carry_over_excess
 from launchers import Usage
 from objectives.base import FailureKind, MemoryNeed, Metric
 from tests.support.fakes import failed, took
@@ -87,8 +87,8 @@ def test_what_runs_elsewhere_took_beside_is_counted_until_own_ones_tell():
         Measured(setting, {"copies": copies}, 1.0, told=told)
         for copies, told in ((1, {"peak_memory_bytes": 55.0}), (3, {"peak_memory_bytes": 65.0}), (2, {}), (None, {}))
     ]
-    assert carried_over(NEED, "another deck", known).excess_bytes == 0.0
-    found = MemoryBounds(carried_over(NEED, "deck", known))
+    assert carry_over_excess(NEED, "another deck", known).excess_bytes == 0.0
+    found = MemoryBounds(carry_over_excess(NEED, "deck", known))
     assert not found.lacks({"copies": 6})
     assert found.lacks({"copies": 7})
     found.learn(trial(0, 1, used(20)))

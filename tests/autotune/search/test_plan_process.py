@@ -73,7 +73,7 @@ def test_a_process_makes_the_plan_that_would_be_made_here():
     told = history(60, 50)
     here = ValidSetSampler(SQUARE).new_plan(told, np.random.default_rng(3), 0, ahead=True)
     with PlanProcess(SQUARE) as process:
-        assert process.finished() is None
+        assert process.take_finished_plan() is None
         assert process.begin(order(told))
         assert not process.begin(order(told))
         there = process.wait()

@@ -144,11 +144,11 @@ def test_it_guides_where_greater_is_better_too():
 def test_weights_are_those_of_the_formula():
     one = Said(np.arange(512.0))
     # A'A = 1/2; the prior weight is 1, and the values imply 2: 1 + 50 / (50 + 1 / 0.09).
-    fitted = PriorWeights.fitted(one, ROWS[:2], np.array([5.0, 7.0]))
+    fitted = PriorWeights.fit(one, ROWS[:2], np.array([5.0, 7.0]))
     assert fitted.weights == pytest.approx([1.0 + 50.0 / (50.0 + 1.0 / 0.09)])
     assert fitted.of(ROWS[2:3]) == pytest.approx(2.0 * fitted.weights)
     # A single value gives no information, so the weights stay equal.
-    assert PriorWeights.fitted(Said(*rugged()[None].repeat(4, 0)), ROWS[:1], np.ones(1)).weights == pytest.approx(
+    assert PriorWeights.fit(Said(*rugged()[None].repeat(4, 0)), ROWS[:1], np.ones(1)).weights == pytest.approx(
         [0.25] * 4
     )
 
@@ -156,7 +156,7 @@ def test_weights_are_those_of_the_formula():
 def test_a_wrong_source_loses_its_weight_to_a_right_one():
     costs, places = rugged(), some(20)
     prior = Said(roughly(costs, 1), costs.max() - costs, rugged(5))
-    told, turned, other = PriorWeights.fitted(prior, ROWS[places], costs[places]).weights
+    told, turned, other = PriorWeights.fit(prior, ROWS[places], costs[places]).weights
     assert told > 0.7
     assert turned == 0.0
     assert other < 0.2
@@ -178,7 +178,7 @@ def test_whatever_is_said_the_weights_are_finite_and_not_negative(drawn):
     table = np.array(drawn)
     said = np.zeros((512, table.shape[1] - 1))
     said[: len(table)] = table[:, 1:]
-    prior_weights = PriorWeights.fitted(Said(said), ROWS[: len(table)], table[:, 0])
+    prior_weights = PriorWeights.fit(Said(said), ROWS[: len(table)], table[:, 0])
     assert (prior_weights.weights >= 0.0).all()
     assert np.isfinite(prior_weights.of(ROWS)).all()
     assert prior_weights.of(ROWS).min() >= 0.0

@@ -5,7 +5,7 @@ import pytest
 from autotune.records.labels import Labels
 from autotune.records.study import Run
 from autotune.service.problems import ProblemError
-from autotune.storage.stored_study import stored_study
+from autotune.storage.stored_study import open_stored_study
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.test_studies import catalogue, studies  # noqa: F401  fixtures
 from tests.support.fakes import definition, small_space, took
@@ -19,7 +19,7 @@ def test_labels_are_stored_with_the_study_and_take_the_place_of_those_before(stu
     studies.label("mine", Labels(("paper", "blas"), "with the new BLAS", archived=True))
     brief = studies.label("mine", Labels(("paper",), "again"))
     assert (brief.tags, brief.note, brief.archived) == (["paper"], "again", False)
-    assert stored_study(sqlite, "mine").runs() == []
+    assert open_stored_study(sqlite, "mine").runs() == []
     with pytest.raises(ProblemError, match="there is no study 'yours'"):
         studies.label("yours", Labels())
 

@@ -59,13 +59,13 @@ def test_what_a_run_printed_is_shown_from_its_own_folder_only(settings, monkeypa
     (folder / STDERR).symlink_to(secret)
     run = Run({}, 0, outcome=took(1.0), job={"folder": str(folder)})
     monkeypatch.setattr(trials, "is_folder_of", lambda path, usage: usage == run.outcome.usage)
-    printed = trials.printed(run)
+    printed = trials.read_run_output(run)
     assert printed["stdout"].startswith("[...]\nline\n")
     assert printed["stdout"].endswith("the end\n")
     assert len(printed["stdout"]) < 20_000
     assert printed["stderr"] == ""
     monkeypatch.setattr(trials, "is_folder_of", lambda path, usage: False)
-    assert trials.printed(run) == {"stdout": "", "stderr": ""}
+    assert trials.read_run_output(run) == {"stdout": "", "stderr": ""}
 
 
 @pytest.mark.slow

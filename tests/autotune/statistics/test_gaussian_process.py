@@ -52,7 +52,7 @@ def test_parts_learn_what_their_own_columns_do():
     kernel = fit_kernel(x, np.sin(6 * x[:, 0]), np.ones(60), priors=priors, sizes=(1, 1))
     first, second = kernel.signals
     assert first > 4 * second
-    assert kernel.between(x, x)[range(59), range(1, 60)] == pytest.approx(kernel.paired(x[:-1], x[1:]))
+    assert kernel.between(x, x)[range(59), range(1, 60)] == pytest.approx(kernel.covariance_by_row(x[:-1], x[1:]))
     assert np.diag(kernel.between(x, x)) == pytest.approx(kernel.signal)
 
 

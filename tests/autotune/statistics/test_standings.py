@@ -101,13 +101,13 @@ def test_the_baseline_is_the_first_trial_there_is():
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_bound_of_a_capped_trial_is_that_of_its_cap(metric):
     found = stand(trial(0, 2.0), trial(1, (LOST, 3.0)), metric=metric)
-    assert found.bound(found.trials[1]) == pytest.approx(3.0)
+    assert found.bound_of(found.trials[1]) == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_earlier_values_and_failures_of_a_capped_trial_are_weighed_in(metric):
     found = stand(trial(0, 2.0), trial(1, 2.0, 4.0, FAILED, (LOST, 9.0)), metric=metric)
-    assert found.bound(found.trials[1]) == pytest.approx(4.0)
+    assert found.bound_of(found.trials[1]) == pytest.approx(4.0)
 
 
 def test_what_failed_is_counted_by_kind_and_what_was_capped_beside_it():
@@ -177,14 +177,16 @@ def test_what_changed_counts_as_if_it_had_always_been_so(changes, metric):
     assert found.nothing_worked == afresh.nothing_worked
     assert found.noise == afresh.noise
     assert found.effects.offsets == afresh.effects.offsets
-    assert [one.number for one in found.capped_below(log(1.2))] == [one.number for one in afresh.capped_below(log(1.2))]
+    assert [one.number for one in found.trials_capped_below(log(1.2))] == [
+        one.number for one in afresh.trials_capped_below(log(1.2))
+    ]
 
 
 def test_a_capped_trial_is_found_by_its_bound_only_while_it_is_capped():
     found = stand(trial(2, (LOST, 0.5)), trial(0, 1.0), trial(1, (LOST, 0.7)), trial(3, (LOST, 2.0)))
-    assert [one.number for one in found.capped_below(log(1.0))] == [1, 2]
+    assert [one.number for one in found.trials_capped_below(log(1.0))] == [1, 2]
     found.update(trial(1, (LOST, 0.7), 0.8))
-    assert [one.number for one in found.capped_below(log(1.0))] == [2]
+    assert [one.number for one in found.trials_capped_below(log(1.0))] == [2]
 
 
 def test_it_counts_as_nothing_worked_only_while_every_trial_that_ran_failed():

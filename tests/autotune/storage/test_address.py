@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.storage.address import shown, sqlite_path, state_folder, storage_url
+from autotune.storage.address import hide_password, sqlite_path, state_folder, storage_url
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,11 @@ def test_state_lies_beside_the_file():
 
 
 def test_passwords_are_not_shown():
-    assert "secret" not in shown("postgresql://me:secret@host/db")
-    assert shown("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
-    assert shown("postgresql://me@host/db") == "postgresql://me@host/db"
-    assert shown("postgresql://host/db?user=me&password=secret&x=1") == "postgresql://host/db?user=me&password=***&x=1"
-    assert shown("sqlite:///x.db") == "sqlite:///x.db"
+    assert "secret" not in hide_password("postgresql://me:secret@host/db")
+    assert hide_password("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
+    assert hide_password("postgresql://me@host/db") == "postgresql://me@host/db"
+    assert (
+        hide_password("postgresql://host/db?user=me&password=secret&x=1")
+        == "postgresql://host/db?user=me&password=***&x=1"
+    )
+    assert hide_password("sqlite:///x.db") == "sqlite:///x.db"

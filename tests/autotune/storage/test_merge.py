@@ -13,7 +13,7 @@ from autotune.storage.merging.merge import merge
 from autotune.storage.merging.plan import Action
 from autotune.storage.observation import Observation
 from autotune.storage.readable import VERDICT
-from autotune.storage.stored_study import stored_studies, stored_study
+from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.retry import retry_failed
 from objectives.base import FailureKind
@@ -63,7 +63,7 @@ def merged(sources, target, **options):
 def test_two_studies_of_one_name_stay_two_with_all_that_is_known_of_them(ada, bob, address):
     assert merged([ada, bob], address) == [[("paper", "paper", Action.ADD)], [("paper", "paper-2", Action.ADD)]]
     for source, name in ((ada, "paper"), (bob, "paper-2")):
-        original, copy = stored_study(source, "paper"), stored_study(address, name)
+        original, copy = open_stored_study(source, "paper"), open_stored_study(address, name)
         assert copy.definition == original.definition
         assert copy.trials() == original.trials()
         assert copy.runs() == original.runs()
@@ -76,10 +76,10 @@ def test_two_studies_of_one_name_stay_two_with_all_that_is_known_of_them(ada, bo
 @pytest.mark.slow
 def test_the_same_again_gives_nothing_new(ada, bob, address):
     merged([ada, bob], address)
-    before = [(study.name, study.trials()) for study in stored_studies(address)]
+    before = [(study.name, study.trials()) for study in open_stored_studies(address)]
     for again in ([ada, bob], [bob, ada], [bob]):
         assert {action for part in merged(again, address) for _, _, action in part} == {Action.NOTHING}
-    assert [(study.name, study.trials()) for study in stored_studies(address)] == before
+    assert [(study.name, study.trials()) for study in open_stored_studies(address)] == before
 
 
 @pytest.mark.slow
@@ -88,10 +88,10 @@ def test_a_study_that_went_on_is_brought_up_to_date_and_an_older_copy_changes_no
     merged([bob, ada], address)
     grown(StudyStore.create(ada, "paper", definition(SPACE)), 2)
     assert merged([ada], address) == [[("paper", "paper-2", Action.UPDATE)]]
-    assert len(stored_study(address, "paper-2").runs()) == 4
+    assert len(open_stored_study(address, "paper-2").runs()) == 4
     assert merged([url_of(tmp_path, "older.db")], address) == [[("paper", "paper-2", Action.NOTHING)]]
     assert len(StudyStore.read(address, "paper-2").trials()) == 4
-    assert stored_study(address, "paper").trials() == stored_study(bob, "paper").trials()
+    assert open_stored_study(address, "paper").trials() == open_stored_study(bob, "paper").trials()
 
 
 def test_the_merged_study_can_be_gone_on_with(ada, address):
@@ -109,10 +109,10 @@ def test_copies_that_both_went_on_are_refused_and_the_target_is_as_it_was(ada, b
     for url, seconds in ((address, 5.0), (url_of(tmp_path, "copy.db"), 7.0)):
         store = StudyStore.create(url, "paper", definition(SPACE))
         add_trial(store, SPACE, CONFIGURATIONS[-1 if seconds > 6.0 else -2], took(seconds))
-    before = [(study.name, study.trials()) for study in stored_studies(address)]
+    before = [(study.name, study.trials()) for study in open_stored_studies(address)]
     with pytest.raises(StorageError, match="study 'paper' was continued in two copies: 1 runs are only in the target"):
         merged([bob, url_of(tmp_path, "copy.db")], address)
-    assert [(study.name, study.trials()) for study in stored_studies(address)] == before
+    assert [(study.name, study.trials()) for study in open_stored_studies(address)] == before
 
 
 def test_a_default_that_failed_and_was_set_aside_is_merged_again(tmp_path, address):
@@ -124,14 +124,14 @@ def test_a_default_that_failed_and_was_set_aside_is_merged_again(tmp_path, addre
     assert merged([url], address, dry_run=True) == merged([url], address) == [[("paper", "paper", Action.UPDATE)]]
     store.add_runs([Run(CONFIGURATIONS[0], 0, outcome=took(2.0), started="later")])
     assert merged([url], address) == [[("paper", "paper", Action.UPDATE)]]
-    assert stored_study(address, "paper").runs() == stored_study(url, "paper").runs()
+    assert open_stored_study(address, "paper").runs() == open_stored_study(url, "paper").runs()
     assert merged([url], address) == [[("paper", "paper", Action.NOTHING)]]
 
 
 def amended(url, seconds):
     """Change the first run of a study, and take its verdict away, as reading it again does."""
     store = StudyStore.read(url, "paper", read_only=False)
-    key = min(store.keyed_runs())
+    key = min(store.runs_by_key())
     store.amend(Amendment(outcomes={key: took(seconds)}, attributes={VERDICT: None}))
 
 
@@ -146,10 +146,10 @@ def test_runs_that_were_read_again_replace_those_of_an_older_copy(ada, address, 
     merge([ada], address, done.append)
     (part,) = done
     assert part.studies[0].sentence().endswith("0 new runs, 2 trials; runs were read again or set aside")
-    assert stored_study(address, "paper").runs()[0].outcome == took(9.0)
-    assert stored_study(address, "paper").attribute(VERDICT) is None
+    assert open_stored_study(address, "paper").runs()[0].outcome == took(9.0)
+    assert open_stored_study(address, "paper").attribute(VERDICT) is None
     assert merged([older, ada], address) == [[("paper", "paper", Action.NOTHING)]] * 2
-    assert stored_study(address, "paper").runs()[0].outcome == took(9.0)
+    assert open_stored_study(address, "paper").runs()[0].outcome == took(9.0)
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_copies_that_were_both_changed_are_refused(ada, address, tmp_path):
     amended(address, 9.0)
     with pytest.raises(StorageError, match=r"and in the target and sqlite\S+ada.db runs were read again or set aside"):
         merged([ada], address)
-    assert stored_study(address, "paper").runs()[0].outcome == took(9.0)
+    assert open_stored_study(address, "paper").runs()[0].outcome == took(9.0)
 
 
 def test_a_copy_that_went_on_and_one_that_was_changed_are_refused(ada, address):
@@ -232,7 +232,7 @@ def test_studies_of_other_programs_are_left_out_and_named(ada, tmp_path):
     storages.foreign(ada)
     done = []
     merge([ada], url_of(tmp_path, "all.db"), done.append)
-    assert [study.name for study in stored_studies(url_of(tmp_path, "all.db"))] == ["paper"]
+    assert [study.name for study in open_stored_studies(url_of(tmp_path, "all.db"))] == ["paper"]
     assert len(done[0].left_out) == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from autotune.errors import StorageError
 from autotune.storage.contents import read_contents
-from autotune.storage.stored_study import stored_studies, stored_study
+from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore, study_names
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
@@ -85,12 +85,12 @@ def test_what_a_process_wrote_is_in_the_file_when_it_has_ended(tmp_path, end):
             stderr=subprocess.DEVNULL,
         )
         shutil.copy(path, tmp_path / "copy.db")
-    assert len(stored_study(f"sqlite:///{tmp_path / 'copy.db'}", "paper").runs()) == 1
+    assert len(open_stored_study(f"sqlite:///{tmp_path / 'copy.db'}", "paper").runs()) == 1
 
 
 def test_who_reads_leaves_nothing_beside_the_file(folder):
     url = f"sqlite:///{folder / 'autotune.db'}"
-    assert len(stored_study(url, "paper").trials()) == 2
+    assert len(open_stored_study(url, "paper").trials()) == 2
     assert files(folder) == ["autotune.db"]
     assert len(StudyStore.read(url, "paper").trials()) == 2
     assert read_contents(url).trials == 2
@@ -100,9 +100,9 @@ def test_who_reads_leaves_nothing_beside_the_file(folder):
 
 def test_what_cannot_be_written_can_be_read(folder):
     url = f"sqlite:///{folder / 'autotune.db'}"
-    stored_studies(url)  # the last one who closes a file takes the log away
+    open_stored_studies(url)  # the last one who closes a file takes the log away
     with read_only(folder):
-        (study,) = stored_studies(url)
+        (study,) = open_stored_studies(url)
         assert len(study.trials()) == 2
         runs = StudyStore.read(url, "paper").runs()
         assert [list(run.outcome.metrics.values()) for run in runs] == [[2.0], [2.5]]
@@ -117,7 +117,7 @@ def test_what_cannot_be_written_can_be_read(folder):
 def test_a_log_that_cannot_be_read_is_an_error_that_says_what_to_do(folder):
     url = f"sqlite:///{folder / 'autotune.db'}"
     with read_only(folder):
-        for read in (stored_studies, read_contents, lambda url: StudyStore.read(url, "paper")):
+        for read in (open_stored_studies, read_contents, lambda url: StudyStore.read(url, "paper")):
             with pytest.raises(StorageError, match=r"newest results in autotune\.db-wal.*copy both files"):
                 read(url)
     assert files(folder) == ["autotune.db", "autotune.db-wal"]
@@ -128,9 +128,9 @@ def test_a_name_with_every_character_that_an_address_gives_a_meaning(tmp_path):
     folder.mkdir()
     url = f"sqlite:///{tmp_path / 'plain.db'}"
     add_trial(StudyStore.create(url, "paper", definition(SPACE)), SPACE, SPACE.default(), took(2.0))
-    stored_studies(url)
+    open_stored_studies(url)
     with sqlite3.connect(tmp_path / "plain.db") as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(tmp_path / "plain.db", folder / "autotune.db")
-    assert len(stored_study(f"sqlite:///{folder / 'autotune.db'}", "paper").runs()) == 1
+    assert len(open_stored_study(f"sqlite:///{folder / 'autotune.db'}", "paper").runs()) == 1
     assert len(StudyStore.read(f"sqlite:///{folder / 'autotune.db'}", "paper").runs()) == 1

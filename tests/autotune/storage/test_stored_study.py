@@ -10,7 +10,7 @@ from autotune.records.study import Run
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_tables import parameter_reader
 from autotune.storage.readable import VERDICT
-from autotune.storage.stored_study import StoredStudy, stored_studies, stored_study
+from autotune.storage.stored_study import StoredStudy, open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from spaces import Choice, Flag, Float, Integer, Space
@@ -50,7 +50,7 @@ def written(address):
 
 
 def test_it_is_the_study_that_was_written(written):
-    read, store = stored_study(written, "paper"), StudyStore.read(written, "paper")
+    read, store = open_stored_study(written, "paper"), StudyStore.read(written, "paper")
     assert isinstance(read, StoredStudy)
     assert read.name == store.name
     assert read.definition == store.definition
@@ -67,7 +67,7 @@ def test_it_is_the_study_that_was_written(written):
 
 def test_of_all_studies_those_of_other_programs_are_left_out(written):
     StudyStore.create(written, "another", definition(SPACE))
-    assert [study.name for study in stored_studies(written)] == ["paper", "another"]
+    assert [study.name for study in open_stored_studies(written)] == ["paper", "another"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_of_all_studies_those_of_other_programs_are_left_out(written):
     [("none", "no study 'none' in .*; there: paper, another program's"), ("another program's", "not made by autotune")],
 )
 def test_a_study_that_cannot_be_read(written, name, said):
-    for read in (stored_study, StudyStore.read):
+    for read in (open_stored_study, StudyStore.read):
         with pytest.raises(StorageError, match=said):
             read(written, name)
 
@@ -83,15 +83,15 @@ def test_a_study_that_cannot_be_read(written, name, said):
 @pytest.mark.parametrize(("revision", "said"), [("v3.0.0.d", "older Optuna"), ("v99.0.0.a", "newer Optuna")])
 def test_tables_that_are_not_known_are_left_to_optuna(written, revision, said):
     storages.set_revision(written, revision)
-    for read in (lambda: stored_study(written, "paper"), lambda: stored_studies(written)):
+    for read in (lambda: open_stored_study(written, "paper"), lambda: open_stored_studies(written)):
         with pytest.raises(StorageError, match=said):
             read()
 
 
 def test_with_another_major_version_optuna_reads(written, monkeypatch):
     monkeypatch.setattr("autotune.storage.optuna_tables._MAJOR", "6")
-    assert isinstance(stored_study(written, "paper"), StudyStore)
-    assert [type(study) for study in stored_studies(written)] == [StudyStore]
+    assert isinstance(open_stored_study(written, "paper"), StudyStore)
+    assert [type(study) for study in open_stored_studies(written)] == [StudyStore]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_a_long_log_is_cut_to_two_parts_and_the_end_is_kept(guarded):
     guarded.run(code)
     guarded.end()
     # Longer than both parts together may be, so the warden has cut while it ran, or does so now.
-    shim.bound_log(os.fspath(guarded.folder), LOG_BYTES)
+    shim.limit_log(os.fspath(guarded.folder), LOG_BYTES)
     log, older = guarded.folder / shim.LOG, guarded.folder / shim.OLDER_LOG
     assert log.stat().st_size <= LOG_BYTES
     assert f"line {lines - 1}\n" in older.read_text() + log.read_text()
@@ -196,7 +196,7 @@ def test_what_writes_goes_on_at_the_beginning_of_a_log_that_was_cut(guarded):
 def test_only_its_user_may_read_its_files(guarded):
     guarded.run("print('x' * 9000)")
     guarded.end()
-    shim.bound_log(os.fspath(guarded.folder), LOG_BYTES)
+    shim.limit_log(os.fspath(guarded.folder), LOG_BYTES)
     for name in (shim.PROCESS, shim.END, shim.LOG, shim.OLDER_LOG, shim.LOCK):
         assert stat.S_IMODE((guarded.folder / name).stat().st_mode) == 0o600
 

@@ -11,7 +11,7 @@ from autotune.scheduling.repeats import Step
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
-from autotune.storage.stored_study import stored_study
+from autotune.storage.stored_study import open_stored_study
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.give_up import check_anything_worked
 from autotune.tuning.loop import TuningLoop
@@ -72,7 +72,7 @@ def test_after_a_default_that_failed_the_same_command_runs_it_again_and_goes_on(
     numbers, lines = tune(tmp_path, bowl, everything=False)
     assert numbers == [0, 1, 2, 3, 4, 5]
     assert "trial 0: failed, runs again" in lines
-    study = stored_study(url(tmp_path), "paper")
+    study = open_stored_study(url(tmp_path), "paper")
     assert all(trial.complete and trial.settled for trial in study.trials())
     assert [run.outcome.message for run in study.runs() if run.series.kind is SeriesKind.ASIDE] == [
         "energy is not there"
@@ -86,7 +86,7 @@ def test_recorded_runs_and_those_of_other_programs_may_lack_the_default(tmp_path
 
 def test_failed_trials_run_again_when_that_is_asked_for_and_their_history_stays(tmp_path):
     tune(tmp_path, many_ranks_fail, trials=12)
-    before = {t.number for t in stored_study(url(tmp_path), "paper").trials() if t.state is State.FAILED}
+    before = {t.number for t in open_stored_study(url(tmp_path), "paper").trials() if t.state is State.FAILED}
     assert before
     assert tune(tmp_path, bowl, trials=12, everything=False)[0] == []
     numbers, _ = tune(tmp_path, bowl, trials=12, everything=True)

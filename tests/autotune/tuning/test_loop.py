@@ -313,8 +313,8 @@ def test_a_run_that_has_lost_is_stopped_and_leaves_a_bound(tmp_path):
     assert len(stopped) > 5
     best = found.value(found.incumbent)
     for trial in stopped:
-        assert found.bound(trial) < steep(trial.configuration) * 1.1
-        assert found.bound(trial) > best
+        assert found.bound_of(trial) < steep(trial.configuration) * 1.1
+        assert found.bound_of(trial) > best
     assert found.counts == {"capped": len(stopped)}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spaces import Constraint, ExpressionError, Integer, Space, SpaceError
 from spaces.expressions import evaluate, syntax
 from spaces.expressions.node import Node, Scope, Symbol
-from spaces.expressions.quantities import computed
+from spaces.expressions.quantities import computing_parts
 from spaces.expressions.syntax import MAX_LENGTH, parse
 
 TABLE = np.array([1, 2, 3, 1])
@@ -83,7 +83,7 @@ def test_derived_values_that_double_each_other_are_computed_once_each(work: Coun
     assert space.size.value == 3
     assert work["_operation"] < 10_000
     node = space.expression("d59 >= 0")
-    assert len(list(computed(node))) < 200
+    assert len(list(computing_parts(node))) < 200
 
 
 def test_too_many_operations_are_refused_in_words() -> None:

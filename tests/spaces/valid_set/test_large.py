@@ -147,14 +147,14 @@ def test_what_few_particles_meet_is_sampled_all_the_same(monkeypatch):
 def test_many_values_are_looked_at_in_blocks_with_the_same_draws(monkeypatch):
     monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 10_000)
     monkeypatch.setattr(particles, "PARTICLES", 256)
-    allowed, looked_at = particles._allowed, []
+    allowed, looked_at = particles._which_are_allowed, []
 
     def counted(own, rules, columns):
         found = allowed(own, rules, columns)
         looked_at.append(found.size)
         return found
 
-    monkeypatch.setattr(particles, "_allowed", counted)
+    monkeypatch.setattr(particles, "_which_are_allowed", counted)
 
     def drawn():
         looked_at.clear()

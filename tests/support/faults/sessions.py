@@ -45,11 +45,11 @@ def know_before() -> None:
 
     from sqlalchemy.orm import configure_mappers
 
-    from autotune.performance.measurements.shipped import shipped
+    from autotune.performance.measurements.shipped import load_shipped_measurements
 
     know_revisions()
     configure_mappers()
-    shipped()
+    load_shipped_measurements()
     installed = importlib.metadata.entry_points()
     importlib.metadata.entry_points = installed.select
 
