@@ -12,7 +12,7 @@ from autotune.execution.task import job_from_description
 from autotune.records.series import SeriesKind
 from autotune.records.study import REPLAY_NOTICE, Run
 from autotune.results.summary import Summary
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile import StudyFile
 from launchers.mpi import script_flavour
 from launchers.mpi_command import mpi_argv

@@ -30,7 +30,7 @@ from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import ratio_interval
-from autotune.storage.readable import ABLATION
+from autotune.storage.readable_study import ABLATION
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from launchers.software.digest import text_digest

@@ -27,7 +27,7 @@ from autotune.records.study import TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, fit
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, VerdictSection
 from objectives.base import Metric

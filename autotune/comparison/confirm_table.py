@@ -15,7 +15,7 @@ from autotune.formatting import configuration_text
 from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.statistics.verdict import FAILED_OFTEN
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import DecisionsSection, StudyFile
 from objectives.decision import Decision

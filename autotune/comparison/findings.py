@@ -13,7 +13,7 @@ from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import ABLATION, VERIFIED_INPUTS, ReadableStudy, stored_verdict
+from autotune.storage.readable_study import ABLATION, VERIFIED_INPUTS, ReadableStudy, stored_verdict
 from autotune.studyfile.limits import limits_of
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric

@@ -22,7 +22,7 @@ from autotune.records.study import TrialRecord
 from autotune.records.verified_input import VerifiedInput
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import VERIFIED_INPUTS
+from autotune.storage.readable_study import VERIFIED_INPUTS
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from spaces import Configuration

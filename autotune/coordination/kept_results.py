@@ -12,7 +12,7 @@ from pathlib import Path
 from autotune.files import replace_file
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run
-from autotune.storage.readable import stored_run
+from autotune.storage.readable_study import stored_run
 from autotune.storage.study_store import StudyStore
 
 RESULT_FILE = ".autotune-result.json"

@@ -26,7 +26,7 @@ from autotune.statistics import signed_rank
 from autotune.statistics.false_coverage import intervals
 from autotune.statistics.ratio_words import Interval
 from autotune.storage.observation import Observation
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile import DecisionsSection
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric

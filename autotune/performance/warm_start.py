@@ -15,7 +15,7 @@ from autotune.records.measurement import Measured, Setting
 from autotune.records.stored import Stored
 from autotune.statistics.ratio_words import times
 from autotune.statistics.standings import Standings
-from autotune.storage.readable import WARM_START, ReadableStudy
+from autotune.storage.readable_study import WARM_START, ReadableStudy
 from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.shape import Shape

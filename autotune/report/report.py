@@ -22,7 +22,7 @@ from autotune.report.several_studies import figures_of_several, headline_of_seve
 from autotune.results.several_studies import SeveralStudies
 from autotune.results.summary import Summary, summarise
 from autotune.scheduling.successive_halving import stored_brackets
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile.references import ReferencesFile
 

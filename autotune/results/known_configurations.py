@@ -9,7 +9,7 @@ from autotune.formatting import quantity
 from autotune.performance.measurements.dataset import setting_of
 from autotune.records.limit import breaks
 from autotune.results.summary import Summary, summarise
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 from objectives.base import Metric
 from spaces import Configuration
 

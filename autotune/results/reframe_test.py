@@ -12,7 +12,7 @@ from math import exp, hypot, log, sqrt
 from autotune import __version__
 from autotune.comparison.watching.judgement import Quantity
 from autotune.comparison.watching.watch import Watch
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile.stored import study_of
 
 _NORMAL_95 = 1.96

@@ -36,7 +36,7 @@ from autotune.statistics.ratio_words import change_text
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile import StudyFile
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric

@@ -10,7 +10,7 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.results.known_configurations import known_configuration
 from autotune.results.summary import summarise
-from autotune.storage.readable import ReadableStudy
+from autotune.storage.readable_study import ReadableStudy
 
 _PAUSE_S = 300.0
 _NOTHING = "no valid measurement yet"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from autotune.records.expected_gain import AHEAD, ExpectedGain
 from autotune.records.stored import Stored
 from autotune.statistics.standings import Standings
-from autotune.storage.readable import OUTLOOK, ReadableStudy
+from autotune.storage.readable_study import OUTLOOK, ReadableStudy
 from autotune.studyfile import StudyFile
 from spaces.space import Count
 

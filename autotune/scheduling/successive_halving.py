@@ -17,7 +17,7 @@ from autotune.scheduling.hyperband import Bracket, Entry, Race, halving_bracket,
 from autotune.scheduling.repeats import Step, observation
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
-from autotune.storage.readable import BRACKETS, ReadableStudy
+from autotune.storage.readable_study import BRACKETS, ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StoppingSection, StudyFile
 from objectives.base import Metric

@@ -26,7 +26,7 @@ from autotune.search.distributions import distributions_of
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import PriorMean
 from autotune.storage.observation import Observation, observation_of
-from autotune.storage.readable import ABANDONED
+from autotune.storage.readable_study import ABANDONED
 from spaces import Configuration, Space
 
 Rows = NDArray[np.int32]

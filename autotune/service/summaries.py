@@ -27,7 +27,7 @@ from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.studies import FirstError, Known, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
-from autotune.storage.readable import ReadableStudy, labels_of
+from autotune.storage.readable_study import ReadableStudy, labels_of
 from autotune.storage.studies import StoredStudies
 from objectives.base import Metric
 

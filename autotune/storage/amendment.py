@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.storage.observation import BOUND
-from autotune.storage.readable import AMENDED
+from autotune.storage.readable_study import AMENDED
 from autotune.storage.run_log import RUNS
 from autotune.storage.trial_table import TRIAL_ATTRIBUTES, TRIALS, VALUES
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from autotune.storage.address import is_postgresql, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.optuna_storage import optuna_revision
-from autotune.storage.readable import DEFINITION
+from autotune.storage.readable_study import DEFINITION
 from autotune.storage.schema import known_version
 
 

@@ -35,7 +35,7 @@ from autotune.storage.leases import (
     no_fence,
     remove_leases,
 )
-from autotune.storage.readable import MARK, stored_run, study_key
+from autotune.storage.readable_study import MARK, stored_run, study_key
 
 _METADATA = MetaData()
 RUNS = Table(

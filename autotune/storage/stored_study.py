@@ -12,7 +12,7 @@ from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
 from autotune.storage.optuna_tables import are_known, parameter_reader
-from autotune.storage.readable import (
+from autotune.storage.readable_study import (
     ABANDONED,
     DEFINITION,
     MARK,

@@ -30,7 +30,7 @@ from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.optuna_storage import connect, open_for_writing
-from autotune.storage.readable import DEFINITION, LABELS, ReadableStudy
+from autotune.storage.readable_study import DEFINITION, LABELS, ReadableStudy
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.stored_study import known_tables, study_in
 from autotune.storage.study_store import StudyStore

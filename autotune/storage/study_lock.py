@@ -171,9 +171,9 @@ class StudyLock:
 def _open_backend(url: str, study: str) -> _Backend:
     if sqlite_path(url) is not None:
         return _FileBackend(lock_path(url, study))
-    from autotune.storage.session_lease import SessionLease  # noqa: PLC0415  it imports SQLAlchemy and Optuna
+    from autotune.storage.server_lock import ServerLock  # noqa: PLC0415  it imports SQLAlchemy and Optuna
 
-    return SessionLease(url, study)
+    return ServerLock(url, study)
 
 
 def study_holder(url: str, study: str) -> str | None:

@@ -25,7 +25,7 @@ from autotune.storage.connection import Patience, storage_errors, write_transact
 from autotune.storage.leases import Fence, LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_storage import connect, log_engine, open_for_writing
-from autotune.storage.readable import ABANDONED, DEFINITION, HOME, MARK, check_same, runs_of_tuning, study_key
+from autotune.storage.readable_study import ABANDONED, DEFINITION, HOME, MARK, check_same, runs_of_tuning, study_key
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, Throttle, remove_deleted_studies
 from autotune.storage.trial_table import TrialEnding, TrialTable, as_open, trial_table
 from spaces import Configuration, Space

@@ -29,7 +29,7 @@ from autotune.search.asker import Asker
 from autotune.statistics.front_race import FrontRace
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
-from autotune.storage.readable import stored_verdict
+from autotune.storage.readable_study import stored_verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.tuning.give_up import check_give_up

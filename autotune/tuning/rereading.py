@@ -25,7 +25,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import STOPPED, Run, changed_readings
 from autotune.storage.amendment import Amendment
-from autotune.storage.readable import CONCLUSIONS, DEFINITION, READINGS, check_same
+from autotune.storage.readable_study import CONCLUSIONS, DEFINITION, READINGS, check_same
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from launchers import EndReason

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 
 from autotune.comparison.ablation import Point, ablate
 from autotune.comparison.findings import Ablation, standings_of
-from autotune.comparison.sizing import SizingRequest, check_target_is_time
+from autotune.comparison.rightsize_probes import SizingRequest, check_target_is_time
 from autotune.comparison.sweep import Request, Sweep, Variants, sweep
 from autotune.comparison.watching.check import differences
 from autotune.comparison.watching.finding import Finding

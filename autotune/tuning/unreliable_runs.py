@@ -19,7 +19,7 @@ from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 from autotune.statistics.verdict import pace, shift
 from autotune.storage.amendment import Amendment
-from autotune.storage.readable import CONCLUSIONS
+from autotune.storage.readable_study import CONCLUSIONS
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from spaces import Configuration

@@ -17,7 +17,8 @@ from typing import Self
 from launchers import card, node
 from launchers.base import LaunchError
 from launchers.batch.commands import Answer, BoundedCommands, Commands, read_late_answer, run_command, split_ids
-from launchers.batch.ends import (
+from launchers.batch.energy import EnergyAccounting
+from launchers.batch.job_ends import (
     WITHOUT_STATUS,
     status_after_suspension,
     status_of_forgotten,
@@ -25,7 +26,6 @@ from launchers.batch.ends import (
     was_ended_by_others,
     with_scheduler_reason,
 )
-from launchers.batch.energy import EnergyAccounting
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, read_claim, write_job
 from launchers.batch.known_job import KnownJob, parse_job_id
 from launchers.batch.refusals import QueueFullError, submission_error

@@ -20,7 +20,7 @@ from autotune.storage.address import storage_url
 if TYPE_CHECKING:
     from autotune.decisions.table import DecisionTable
     from autotune.results.summary import Summary
-    from autotune.storage.readable import ReadableStudy
+    from autotune.storage.readable_study import ReadableStudy
 
 
 def best(

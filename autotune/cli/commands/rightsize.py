@@ -110,7 +110,7 @@ def rightsize(
             _report(found, study, objective, picture, script, target, as_json=session.as_json)
         return
     from autotune import studyfile
-    from autotune.comparison.sizing import SizingRequest
+    from autotune.comparison.rightsize_probes import SizingRequest
     from autotune.tuning.session import rightsize_study
 
     url = storage_url(session.storage)
@@ -162,7 +162,7 @@ def _predict(
     Raises:
         AutotuneError: The machine is unknown, or no measurement predicts times there.
     """
-    from autotune.comparison.sizing import check_target_is_time
+    from autotune.comparison.rightsize_probes import check_target_is_time
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.predict import find_target, measurements_there, question, with_known_installation
     from autotune.performance.rightsizing.right_size import Knowledge

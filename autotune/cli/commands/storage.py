@@ -51,7 +51,7 @@ def list_studies(
 ) -> None:
     """List the studies of a storage."""
     from autotune.results.summary import summarise
-    from autotune.storage.readable import labels_of
+    from autotune.storage.readable_study import labels_of
     from autotune.storage.stored_study import open_stored_studies
 
     stored = [(store, labels_of(store)) for store in open_stored_studies(storage_url(storage))]
@@ -258,7 +258,7 @@ def label(
     Without an option it prints the labels. The page shows and changes the same.
     """
     from autotune.records.labels import Labels
-    from autotune.storage.readable import labels_of
+    from autotune.storage.readable_study import labels_of
     from autotune.storage.stored_study import open_stored_study
 
     url = storage_url(storage)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from autotune.records.study import Run, TrialRecord
     from autotune.results.summary import Summary
     from autotune.statistics.standings import Standings
-    from autotune.storage.readable import ReadableStudy
+    from autotune.storage.readable_study import ReadableStudy
     from objectives.base import Metric
 
 

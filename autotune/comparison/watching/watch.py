@@ -14,7 +14,7 @@ from autotune.records.series import Series
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import ACCEPTED, ReadableStudy
+from autotune.storage.readable_study import ACCEPTED, ReadableStudy
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 

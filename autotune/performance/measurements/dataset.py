@@ -16,7 +16,7 @@ from autotune.records.study import Definition, Run, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import stored_verdict
+from autotune.storage.readable_study import stored_verdict
 from autotune.studyfile.sizes import is_size
 from autotune.studyfile.stored import study_of
 from launchers.software.digest import text_digest

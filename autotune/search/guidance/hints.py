@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.records.hint import Hint
-from autotune.storage.readable import HINT
+from autotune.storage.readable_study import HINT
 from autotune.storage.study_store import StudyStore
 from spaces import Configuration
 

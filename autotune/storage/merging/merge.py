@@ -24,7 +24,7 @@ from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, plan_merge
 from autotune.storage.optuna_storage import check_optuna, open_for_writing
-from autotune.storage.readable import AMENDED, DEFINITION, MARK
+from autotune.storage.readable_study import AMENDED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.schema import known_version
 

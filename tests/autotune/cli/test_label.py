@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autotune.records.labels import Labels
-from autotune.storage.readable import labels_of
+from autotune.storage.readable_study import labels_of
 from autotune.storage.stored_study import open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore

@@ -13,7 +13,7 @@ from autotune.records.limit import Limit
 from autotune.records.measurement import Measured
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from autotune.storage.study_store import StudyStore
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS, definition, took

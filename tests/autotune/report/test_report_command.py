@@ -8,7 +8,7 @@ import pytest
 
 from autotune.cli.commands import report as command
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from tests.support.command_line import invoke
 from tests.support.contests import DEFAULT, WINNER, add, new_store
 

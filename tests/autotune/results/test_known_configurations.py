@@ -10,7 +10,7 @@ from autotune.records.limit import Breach, Limit
 from autotune.records.study import Run
 from autotune.results.known_configurations import known_configuration, known_configurations
 from autotune.results.summary import summarise
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from objectives.registry import REPLAY

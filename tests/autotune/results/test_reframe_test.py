@@ -13,7 +13,7 @@ from autotune.comparison.confirm import confirm
 from autotune.errors import AutotuneError
 from autotune.results.reframe_test import reframe_test
 from autotune.statistics.verdict import Verdict
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from tests.docs.page import Page
 from tests.support.contests import DEFAULT, SIMPLE, STUDY, add, manager, new_store, noisy
 from tests.support.fakes import SECONDS, PaperExecutor

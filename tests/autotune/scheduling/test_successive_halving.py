@@ -10,7 +10,7 @@ from autotune.records.study import ENDED, State
 from autotune.scheduling.hyperband import Bracket, brackets
 from autotune.scheduling.successive_halving import extend_brackets
 from autotune.statistics.standings import Standings
-from autotune.storage.readable import BRACKETS
+from autotune.storage.readable_study import BRACKETS
 from autotune.studyfile import StoppingSection
 from autotune.tuning.loop import Ending
 from objectives.base import REMARK, FailureKind, Progress

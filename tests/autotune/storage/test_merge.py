@@ -12,7 +12,7 @@ from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.merging.merge import merge
 from autotune.storage.merging.plan import Action
 from autotune.storage.observation import Observation
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.retry import retry_failed

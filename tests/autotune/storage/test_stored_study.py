@@ -9,7 +9,7 @@ from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_tables import parameter_reader
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from autotune.storage.stored_study import StoredStudy, open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind

@@ -11,7 +11,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP, Series
 from autotune.records.study import Run
 from autotune.search.distributions import distributions_of
-from autotune.storage.readable import READINGS, VERDICT
+from autotune.storage.readable_study import READINGS, VERDICT
 from autotune.storage.tables import stored_names
 from autotune.studyfile import parse
 from autotune.tuning.opening import replace_study_without_results

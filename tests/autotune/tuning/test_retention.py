@@ -12,7 +12,7 @@ from autotune.cli.commands import storage as storage_command
 from autotune.errors import BusyError, ExitCode
 from autotune.records.series import Series
 from autotune.scheduling.checkpoints import Checkpoints
-from autotune.storage.readable import DEFINITION
+from autotune.storage.readable_study import DEFINITION
 from autotune.storage.study_lock import StudyLock
 from autotune.tuning.rereading import reread
 from launchers.supervisor import STATUS_FILE

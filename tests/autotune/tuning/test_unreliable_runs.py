@@ -13,7 +13,7 @@ from autotune.records.series import TUNING, WARM_UP, Series, SeriesKind
 from autotune.records.study import Run
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.storage.readable import VERDICT
+from autotune.storage.readable_study import VERDICT
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
 from autotune.tuning.retry import describe_reopened

@@ -9,7 +9,7 @@ import sqlalchemy
 
 from autotune.errors import BusyError
 from autotune.storage.leases import LEASES
-from autotune.storage.session_lease import SILENT_S, SessionLease
+from autotune.storage.server_lock import SILENT_S, ServerLock
 from autotune.storage.study_lock import StudyLock, study_holder
 from tests.autotune.storage.test_run_log import OTHER, RUN, study
 
@@ -74,7 +74,7 @@ def test_a_process_of_another_host_is_dead_when_it_was_silent_for_three_minutes(
     server.change(seconds=SILENT_S)
     assert study_holder(server.url, "mine") is None
     slept = []
-    lease = SessionLease(server.url, "mine", slept.append)
+    lease = ServerLock(server.url, "mine", slept.append)
     assert lease.lock()
     assert slept, "the server may just have been away: the holder has the time of another sign of life"
     lease.close()
@@ -83,17 +83,17 @@ def test_a_process_of_another_host_is_dead_when_it_was_silent_for_three_minutes(
 @pytest.mark.usefixtures("killed")
 def test_who_is_heard_again_keeps_the_study(server):
     server.change(seconds=SILENT_S, host="elsewhere")
-    lease = SessionLease(server.url, "mine", lambda _: server.change(seconds=-SILENT_S))
+    lease = ServerLock(server.url, "mine", lambda _: server.change(seconds=-SILENT_S))
     assert not lease.lock()
     lease.close()
 
 
 def test_a_session_says_that_it_lives(server, monkeypatch):
-    monkeypatch.setattr("autotune.storage.session_lease._BEAT_S", 0.05)
+    monkeypatch.setattr("autotune.storage.server_lock._BEAT_S", 0.05)
     lock = StudyLock.acquire(server.url, "mine")
     server.change(seconds=2 * SILENT_S)
     deadline = time.monotonic() + 30.0
-    while SessionLease(server.url, "mine")._row().age_s >= SILENT_S:
+    while ServerLock(server.url, "mine")._row().age_s >= SILENT_S:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     lock.check()
@@ -107,7 +107,7 @@ def test_who_was_taken_for_dead_stores_nothing_and_is_told_by_whom(server):
     store.leases().take({"00000-0": ({}, None)})
     store.add_runs([RUN], ["00000-0"])
     server.change(seconds=SILENT_S, host="elsewhere")
-    other = SessionLease(server.url, "mine", lambda _: None)
+    other = ServerLock(server.url, "mine", lambda _: None)
     assert other.lock()
     book = store.leases()
     for write in (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.comparison.sizing import SizingRequest, check_target_is_time
+from autotune.comparison.rightsize_probes import SizingRequest, check_target_is_time
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.performance.measurements.dataset import measurements
 from autotune.performance.rightsizing.limits import Limits

@@ -3,7 +3,7 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.batch.ends import status_without_file
+from launchers.batch.job_ends import status_without_file
 from launchers.batch_systems.base import QUEUE_LOG, JobReport
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 

@@ -1,4 +1,4 @@
-"""The session lease: a row that locks a study on a server, where no lock file is visible to all hosts.
+"""The lock of a study on a server: a row, since no lock file is visible to all hosts there.
 
 A thread renews the row while the session lives. The holder counts as dead if it was a process of this host that has
 ended, or if it has not renewed the row for three minutes by the server's clock. Every transaction of a session that
@@ -35,7 +35,7 @@ _BEAT_S = 10.0
 _ANOTHER_BEAT_S = 3 * _BEAT_S
 
 
-class SessionLease:
+class ServerLock:
     """The row of one study, which a session takes, renews and removes."""
 
     def __init__(self, url: str, study: str, sleep: Callable[[float], None] = time.sleep) -> None:
