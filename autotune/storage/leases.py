@@ -14,7 +14,7 @@ from autotune.storage.columns import Record
 from autotune.storage.connection import Patience, storage_errors
 
 _METADATA = sa.MetaData()
-# Only session leases (`server_lock`) use `holder` and `heartbeat_s`; their `study` is SESSIONS.
+# Only the locks of sessions (`server_lock`) use `holder` and `heartbeat_s`; their `study` is SESSIONS.
 LEASES = sa.Table(
     "autotune_leases",
     _METADATA,
