@@ -49,7 +49,9 @@ def start_token_file(host: str, port: int) -> Path:
     Its one line is the header that shows the token, for `curl -H @FILE`: a token on a command line could be read by
     other users of the host.
     """
-    return Path(f"/tmp/autotune-{os.getuid()}/service-{host}-{port}")  # noqa: S108  the folder is checked
+    # As `autotune.execution.user_folder` does, which needs more than Python.
+    usual = f"/tmp/autotune-{os.getuid()}"  # noqa: S108  the folder is checked
+    return Path(os.environ.get("AUTOTUNE_USER_FOLDER") or usual, f"service-{host}-{port}")
 
 
 def read_start_token(host: str, port: int) -> str | None:

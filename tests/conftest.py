@@ -1,8 +1,11 @@
 """What holds for every test: none depends on how fast the machine is, or on how the tests were started."""
 
+import atexit
 import itertools
 import os
+import shutil
 import signal
+import tempfile
 from contextlib import contextmanager
 
 import pytest
@@ -26,6 +29,11 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any-machine")
 
 _CORES = Cores(user_folder())
+# A study that somebody runs on this machine meanwhile has no cores that the studies of tests need. Workers inherit it.
+if "AUTOTUNE_USER_FOLDER" not in os.environ:
+    # A short name in /tmp: Ray's sockets are below it.
+    os.environ["AUTOTUNE_USER_FOLDER"] = tempfile.mkdtemp(prefix="at-", dir="/tmp")
+    atexit.register(shutil.rmtree, os.environ["AUTOTUNE_USER_FOLDER"], ignore_errors=True)
 _NUMBERS = itertools.count()
 
 

@@ -15,12 +15,14 @@ def user_folder() -> Path:
 
     It is not in TMPDIR, because batch systems give each job another one, with a name too long for Ray's sockets. It is
     not in XDG_RUNTIME_DIR, because jobs and commands run by `ssh` have none, so that sessions would not see each
-    other's locks, and because the system removes that folder at logout while sessions still run.
+    other's locks, and because the system removes that folder at logout while sessions still run. Where each job has a
+    /tmp of its own, AUTOTUNE_USER_FOLDER names a folder that all jobs of a node see.
 
     Raises:
         CannotRunHereError: The folder belongs to another user, or others may enter it.
     """
-    return private_folder(Path(f"/tmp/autotune-{os.getuid()}"))  # noqa: S108  nothing but a folder of our own is used
+    usual = f"/tmp/autotune-{os.getuid()}"  # noqa: S108  nothing but a folder of our own is used
+    return private_folder(Path(os.environ.get("AUTOTUNE_USER_FOLDER") or usual))
 
 
 def private_folder(folder: Path) -> Path:

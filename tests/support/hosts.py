@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from autotune.execution.user_folder import user_folder
 from tests.support.processes import command_line, living
 
 _INIT = """
@@ -112,7 +113,7 @@ class Hosts:
         """Add a host."""
         switch = self._processes[0].pid
         namespaces = ["--net", "--uts", "--pid", "--mount", "--mount-proc", "--fork"]
-        private = f"/tmp/autotune-{os.getuid()}"
+        private = str(user_folder())
         command = ["unshare", *namespaces, "sh", "-c", _INIT, "host", name, private]
         made = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self._processes.append(made)

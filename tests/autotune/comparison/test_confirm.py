@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -166,22 +164,6 @@ def test_a_run_without_tries_left_is_not_adopted_again(store, tmp_path):
     full.registry.scheduler = "slurm"
     with pytest.raises(CannotRunHereError, match="disk full"):
         confirm(store, full, STUDY)
-    assert book.all() == []
-
-
-def test_the_next_session_removes_the_folder_of_a_run_without_tries_left(store, tmp_path):
-    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
-    full = manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full")))
-    full.registry.leases = book = MemoryLeaseBook()
-    with pytest.raises(CannotRunHereError, match="disk full"):
-        confirm(store, full, STUDY)
-    left = [Path(lease.record["job"]["folder"]) for lease in book.all()]
-    assert left
-    assert all(folder.is_dir() for folder in left)
-    registry = manager(tmp_path, PaperExecutor(noisy())).registry
-    registry.leases = book
-    registry.inherit(())
-    assert not any(folder.exists() for folder in left)
     assert book.all() == []
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from autotune.errors import CannotRunHereError
-from autotune.execution.user_folder import private_folder
+from autotune.execution.user_folder import private_folder, user_folder
 
 
 def test_it_is_made_once_for_this_user_only(tmp_path):
@@ -32,3 +32,10 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
     os.chown(tmp_path / "own", 65534, 65534)
     with pytest.raises(CannotRunHereError, match="belongs to somebody else"):
         private_folder(tmp_path / "own")
+
+
+def test_the_environment_may_name_another_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_USER_FOLDER", str(tmp_path / "node"))
+    assert user_folder() == tmp_path / "node"
+    monkeypatch.delenv("AUTOTUNE_USER_FOLDER")
+    assert str(user_folder()) == f"/tmp/autotune-{os.getuid()}"
