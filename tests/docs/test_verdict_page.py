@@ -33,7 +33,7 @@ SPEAKERS = (
     Verdict.pairs_text,
     why_mode,
     LimitVerdict.sentence,
-    LimitVerdict.kept_text,
+    LimitVerdict.limits_text,
     Breach.__str__,
     breaks,
     Verdict.doubt,

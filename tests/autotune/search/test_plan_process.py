@@ -46,7 +46,7 @@ class Slowly:
     def arrive(self):
         self._made, self._plan = self._plan, None
 
-    def finished(self):
+    def take_finished_plan(self):
         made, self._made = self._made, None
         return made
 

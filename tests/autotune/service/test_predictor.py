@@ -65,7 +65,7 @@ def busy(sqlite, monkeypatch):
         assert done.wait(60)
         return question.k
 
-    monkeypatch.setattr(Predictor, "_predicted", predicted)
+    monkeypatch.setattr(Predictor, "_predict", predicted)
     predictor = Predictor(Catalogue(), sqlite, StoredStudies(sqlite), patience_s=0.05)
     thread = threading.Thread(target=predictor.answer, args=[Question(study="qe", k=1)])
     thread.start()
@@ -131,7 +131,7 @@ def test_an_input_of_the_study_is_asked_for_by_its_name(sqlite, catalogue, measu
 def test_an_answer_is_kept_until_something_changes_that_it_rests_on(sqlite, catalogue, measured, tmp_path, monkeypatch):
     answers, machine = count(), tmp_path / "mars.toml"
     machine.write_text("")
-    monkeypatch.setattr(Predictor, "_predicted", lambda *_: next(answers))
+    monkeypatch.setattr(Predictor, "_predict", lambda *_: next(answers))
     monkeypatch.setattr("autotune.service.routes.predicting.machine_files", lambda: {"mars": machine})
     predictor = Predictor(catalogue, sqlite, StoredStudies(sqlite))
 
