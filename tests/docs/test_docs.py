@@ -18,7 +18,7 @@ def test_the_first_two_commands_are_those_of_the_readme():
     assert SET_UP == ["./run study qe --trials 50", "./run test"]
 
 
-def test_the_reference_names_every_function():
+def test_the_page_on_study_files_names_every_function():
     assert set(FUNCTIONS) <= set(re.findall(r"`(\w+)`", Page.read("docs/study-files.md").text))
 
 
