@@ -1,29 +1,21 @@
 """Compare verdicts by duets with interleaved ones beside other load on the cores: width, false gains and cost.
 
     python benchmarks/verdicts/duet.py [--studies 100] [--pairs 12] [--seed 0] [--only NAME]
-    python benchmarks/verdicts/duet.py --real [--studies 6] [--load 0.5]
 
 Winner and default are compared in `--pairs` pairs, so every mode uses the same core time. In half of the studies both
 are equally fast, and every claimed gain is false; in the others the winner is 1.25 times as fast. Simulated studies use
 the real verdict, modes and detection of disturbed runs; runs and neighbours take simulated time. A neighbour uses both
-halves of the cores, or one of them. Programs in a duet may slow each other, the default more than the winner. With
-`--real`, single-core programs run on this machine beside the neighbours of `real_neighbour.py`; nothing else should run
-then.
+halves of the cores, or one of them. Programs in a duet may slow each other, the default more than the winner.
 """
 
 import argparse
-import json
-import re
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from statistics import fmean, median
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -40,7 +32,6 @@ from autotune.execution.task import Task
 from autotune.statistics.verdict import Verdict
 from autotune.studyfile import NoiseMode, NoiseSection, VerdictMode, VerdictSection
 from benchmarks.verdicts.neighbour import Neighbour, SharedMachine
-from benchmarks.verdicts.real_neighbour import neighbour
 from benchmarks.verdicts.trust import share
 from spaces import Configuration, Integer, Space
 from tests.support.fakes import SECONDS
@@ -52,7 +43,6 @@ MODES: tuple[VerdictMode, ...] = ("interleaved", "duet", "auto")
 _NOISES: tuple[NoiseMode, ...] = ("accept", "wait")
 GAIN = 1.25
 _RUN_S, _NOISE = 20.0, 0.02
-_NAMED = re.compile(r"(duet|verdict)-")
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,7 @@ class TwoHalves(SharedMachine):
     def _drawn(self, configuration: Configuration, rng: np.random.Generator) -> float:
         del rng
         is_winner = configuration["a"] == 2
-        gain = self._gain if _NAMED.match(self._name) else GAIN
+        gain = self._gain if self._name.startswith(("duet-", "verdict-")) else GAIN
         slowed = self._setting.contention[is_winner] if self._name.startswith("duet-") else 1.0
         return self.run_s(_RUN_S * slowed / (gain if is_winner else 1.0), _NOISE)
 
@@ -187,82 +177,15 @@ def simulated(options: argparse.Namespace) -> Iterator[dict[str, str]]:
                 yield row(name, mode, noise, *found)
 
 
-_PROGRAM = """
-import sys, time
-rounds = {1: 40, 2: round(40 / float(sys.argv[2]))}[int(sys.argv[1])]
-begin = time.monotonic()
-for _ in range(rounds):
-    sum(range(400_000))
-print("seconds", time.monotonic() - begin)
-"""
-
-
-def run_real(kind: str, load: float, asked: Asked, seed: int) -> Ended:
-    """Run a real study beside a neighbour of this `kind`, which works for the share `load` of the time."""
-    with TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        (folder / "program.py").write_text(_PROGRAM, encoding="ascii")
-        (folder / "loop.toml").write_text(
-            f"""objective = "command"
-[options]
-argv = [{json.dumps(sys.executable)}, "-S", {json.dumps(str(folder / "program.py"))}, "{{a}}", "{asked.gain}"]
-metrics = [{{ name = "seconds", unit = "s", pattern = 'seconds ([0-9.]+)', kind = "time" }}]
-[space.parameters]
-a = {{ type = "integer", values = [1, 2], default = 1 }}
-[budget]
-trials = 2
-[sampler]
-seed = {seed}
-[repeats]
-baseline_runs = 1
-[verdict]
-candidates = 1
-pairs = {asked.pairs}
-max_pairs = {asked.pairs}
-mode = "{asked.mode}"
-[noise]
-mode = "{asked.noise}"
-""",
-            encoding="ascii",
-        )
-        autotune, start = [sys.executable, "-m", "autotune"], time.monotonic()
-        with neighbour(kind, load, folder):
-            subprocess.run([*autotune, "study", "loop.toml", "--quiet"], cwd=folder, capture_output=True, check=False)
-        wall_s = time.monotonic() - start
-        told = subprocess.run([*autotune, "best", "loop", "--json"], cwd=folder, capture_output=True, check=False)
-        listed = subprocess.run(
-            [*autotune, "trials", "loop", "--runs", "--json"], cwd=folder, capture_output=True, check=False
-        )
-    verdict = json.loads(told.stdout or b"{}").get("verdict") or {}
-    known = (verdict["speed_up"], verdict["low"], verdict["high"]) if verdict.get("low") else None
-    runs = [one for one in json.loads(listed.stdout or b"[]") if _NAMED.match(one["series"].replace(":", "-"))]
-    return Ended(known, verdict.get("mode", ""), sum(one["outcome"]["usage"]["elapsed_s"] for one in runs), wall_s)
-
-
-def real(options: argparse.Namespace) -> Iterator[dict[str, str]]:
-    """Yield the rows of real studies.
-
-    A study of equally fast configurations has no verdict if tuning does not find the second one faster by chance.
-    """
-    for kind in (options.only,) if options.only else ("nobody", "cpu"):
-        for mode in MODES[:2]:
-            asked = [Asked(mode, "accept", gain, options.pairs) for gain in (1.0, GAIN)]
-            seeds = range(options.seed, options.seed + options.studies)
-            found = [[run_real(kind, options.load, one, seed) for seed in seeds] for one in asked]
-            yield row(kind, mode, "accept", *found)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=100, help="studies per row without a gain, and with one")
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="only neighbours whose name contains this text")
-    parser.add_argument("--real", action="store_true", help="real programs on the cores of this machine")
-    parser.add_argument("--load", type=float, default=0.5, help="share of the time in which a real neighbour works")
     options = parser.parse_args()
     print(f"autotune {__version__}, {options.studies} studies a row, {options.pairs} pairs, seed {options.seed}")
-    for told in real(options) if options.real else simulated(options):
+    for told in simulated(options):
         print("  " + "; ".join(f"{key}: {value}" for key, value in told.items()), flush=True)
 
 

@@ -38,8 +38,8 @@ OTHERS_OPTIONS = {
     *("--no-kill", "--nodelist", "--ntasks-per-core", "--overlap", "--partition", "--qos", "--requires"),
     *("--reservation", "--switches", "--threads-per-core", "--time"),  # of batch systems
     *("--map-by", "--use-hwthread-cpus"),  # of mpirun
-    *("--delay-us", "--first", "--hosts", "--rate", "--recorded", "--slots"),  # of benchmarks/
-    *("--between", "--epochs", "--link", "--mb", "--node-share", "--restart", "--steps", "--threads"),
+    *("--first", "--recorded"),  # of benchmarks/
+    *("--between", "--epochs", "--link", "--mb", "--node-share", "--rate", "--restart", "--steps", "--threads"),
 }
 """Options that pages name in prose without the program that has them, which is not autotune."""
 

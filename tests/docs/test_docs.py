@@ -19,7 +19,7 @@ def test_the_first_two_commands_are_those_of_the_readme():
 
 
 def test_the_page_on_study_files_names_every_function():
-    assert set(FUNCTIONS) <= set(re.findall(r"`(\w+)`", Page.read("docs/study-files.md").text))
+    assert set(FUNCTIONS) <= set(re.findall(r"`(?:in )?(\w+)[`(]", Page.read("docs/study-files.md").text))
 
 
 def test_the_shipped_study_is_commented_and_valid_toml():

@@ -33,7 +33,7 @@ def test_a_page_has_no_mistakes(name, tmp_path):
         ("autotune best squeeze", "the page has made no study squeeze"),
         ("autotune pilot qe --nodes 4 --walltime 4h --wokers 4", "No such option: --wokers"),
         ("cd there && X=1 autotune lisst | wc", "there is no command lisst"),
-        ("python -m benchmarks.hosts --hosts 4 -- autotune lisst", "there is no command lisst"),
+        ("nice -n 5 -- autotune lisst", "there is no command lisst"),
         ("./run test --fsat", "no such option: --fsat"),
     ],
 )
