@@ -85,11 +85,6 @@ class RecordedTable:
         """Return the recording of a configuration; None if it was not recorded."""
         return self.recordings.get(self.key(configuration))
 
-    def true_value(self, configuration: Configuration) -> float | None:
-        """Return the median of the recorded values of a configuration; None if it has none."""
-        found = self.recording(configuration)
-        return median(found.values) if found is not None and found.values else None
-
     def true_metrics(self, configuration: Configuration) -> dict[str, float]:
         """Return the medians of all recorded metrics of a configuration, by name."""
         found = self.recording(configuration)

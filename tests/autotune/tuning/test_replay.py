@@ -265,7 +265,7 @@ def test_a_stored_study_is_replayed_with_its_own_space(tmp_path):
     assert prepared.plan.space_size == small_space().size.value
     assert prepared.space.default() == small_space().default()
     table = table_of(prepared)
-    assert table.true_value({"np": 4, "npool": 2, "blas": "fast"}) == pytest.approx(1.05)
+    assert table.true_metrics({"np": 4, "npool": 2, "blas": "fast"})[table.metric.name] == pytest.approx(1.05)
     assert table.recording({"np": 1}).runs[0].failure is FailureKind.OUT_OF_MEMORY
     assert table.recording({"np": 2}).runs[0].bound == 4.0
     assert prepared.definition.machine_identity == {}
