@@ -3,16 +3,16 @@
 import atexit
 import itertools
 import os
-import shutil
 import signal
-import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Pool, event
 
 from autotune.execution.user_folder import user_folder
+from autotune.held_folders import held_folder
 from tests.support import postgres, real_grid_engine, real_slurm
 from tests.support.cores import Cores, Files
 from tests.support.real_grid_engine import RealGridEngine
@@ -32,8 +32,9 @@ _CORES = Cores(user_folder())
 # A study that somebody runs on this machine meanwhile has no cores that the studies of tests need. Workers inherit it.
 if "AUTOTUNE_USER_FOLDER" not in os.environ:
     # A short name in /tmp: Ray's sockets are below it.
-    os.environ["AUTOTUNE_USER_FOLDER"] = tempfile.mkdtemp(prefix="at-", dir="/tmp")
-    atexit.register(shutil.rmtree, os.environ["AUTOTUNE_USER_FOLDER"], ignore_errors=True)
+    _kept = ExitStack()
+    os.environ["AUTOTUNE_USER_FOLDER"] = str(_kept.enter_context(held_folder(Path("/tmp"), "at-")))
+    atexit.register(_kept.close)
 _NUMBERS = itertools.count()
 
 
