@@ -81,25 +81,20 @@ def test_every_run_says_where_when_and_how_it_was_made(tuned, monkeypatch):
         assert run["shared_cores"] is False
 
 
-def test_confirming_again_runs_nothing_unless_more_is_asked(tuned):
-    before = len(json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout))
+def test_confirming_again_runs_nothing_unless_more_is_asked(tuned, monkeypatch):
+    monkeypatch.chdir(tuned)
+
+    def runs():
+        return len(json.loads(run_main("trials", "mine", "--runs", "--json").stdout))
+
+    before = runs()
     ended = autotune(tuned, "confirm", "mine")
     assert ended.returncode == 0, ended.stderr
     assert "verdict: " in ended.stdout
-    assert len(json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout)) == before
+    assert runs() == before
     more = json.loads(autotune(tuned, "confirm", "mine", "--pairs", "7", "--json").stdout)
     assert len(more["verdict"]["pairs"]) == 7
-    assert len(json.loads(autotune(tuned, "trials", "mine", "--runs", "--json").stdout)) == before + 2
-
-
-@pytest.mark.full
-def test_the_winner_is_taken_apart(tuned):
-    found = json.loads(autotune(tuned, "ablate", "mine", "--json").stdout)
-    assert "x" in [name for effect in found["effects"] for name in effect["parameters"]]
-    ended = autotune(tuned, "ablate", "mine")
-    assert ended.returncode == 0, ended.stderr
-    assert "alone on the default" in ended.stdout
-    assert "% intervals, " in ended.stdout
+    assert runs() == before + 2
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])
@@ -150,15 +145,11 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path, monk
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["study", "qee"], 2, "did you mean 'qe'"),
         (["study", "./none.toml"], 2, "no study file at ./none.toml"),
         (["study", "./mine.toml", "--trails", "3"], 2, "--trials"),
         (["study", "./mine.toml", "--timeout", "soon"], 2, "is not a duration"),
-        (["study", "./mine.toml", "--set", "budget.trails=3"], 2, "did you mean 'trials'"),
         (["study", "./mine.toml", "--set", "options.arg=3"], 3, "options.arg"),
-        (["study", "./mine.toml", "--sampler", "tpee"], 2, "did you mean 'tpe'"),
         (["study", "./mine.toml", "--sampler", "optuna:TPESample"], 2, "did you mean 'TPESampler'"),
-        (["study", "./mine.toml", "--set", "sampler.options.n=1"], 2, "@ sampler.options"),
         (["study", "./mine.toml", "--cores", "9999"], 2, "usable"),
         (["study", "./mine.toml", "--name", "../x"], 2, "letters, digits"),
         (["study", "./mine.toml", "--set", 'options.argv=["awk", "{z}"]'], 2, "no parameter 'z'"),
@@ -173,10 +164,8 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path, monk
         (["best", "mine", "--storage", "none.db"], 5, "no storage at none.db"),
         (["study", "./mine.toml", "--dry-run", "--json"], 2, "give one of the two"),
         (["best", "mine", "--site", "nosuch"], 2, "needs a job script"),
-        (["storage", "delete", "mine"], 2, "repeat the command with --yes"),
         (["watch", "mine", "--junit", "none/watch.xml"], 2, "there is no folder none for watch.xml"),
         (["watch", "mine", "--record", "--notify", "true"], 2, "leave it out"),
-        (["trails"], 2, "trials"),
         (["storage", "renam"], 2, "'rename'"),
         (["storage"], 2, "List, merge, rename"),
         (["check", "./mine.toml", "--configuration", "x"], 2, "not name=value"),
@@ -240,16 +229,18 @@ def test_two_at_once(tmp_path):
         assert first.wait() == 0
 
 
-def test_the_doctor_says_what_is_missing(tmp_path):
-    ended = autotune(tmp_path, "doctor", PATH=str(tmp_path))
+def test_the_doctor_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ended = run_main("doctor")
     assert ended.returncode == 3
     assert "module load" in ended.stdout
     assert "meter: energy of processors (powercap, perf): " in ended.stdout
 
 
-def test_the_doctor_names_what_killed_sessions_left(tmp_path):
+def test_the_doctor_names_what_killed_sessions_left(tmp_path, monkeypatch):
     (tmp_path / "autotune-predict-old").mkdir()
-    assert str(tmp_path / "autotune-predict-old") in autotune(tmp_path, "doctor", TMPDIR=str(tmp_path)).stdout
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert str(tmp_path / "autotune-predict-old") in run_main("doctor").stdout
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5", ""])

@@ -1,9 +1,7 @@
 """Completion proposes studies, quickly, and says nothing where it cannot."""
 
-import os
 import shlex
-import subprocess
-import sys
+from contextlib import chdir
 
 import optuna
 import pytest
@@ -13,24 +11,8 @@ from autotune.cli.completion import study_files
 from autotune.storage.study_store import StudyStore
 from autotune.storage.tables import stored_names
 from tests.autotune.cli.test_startup import HELP, imported
+from tests.support.command_line import invoke
 from tests.support.fakes import definition, small_space
-
-STARTED = "import sys; sys.argv[0] = 'autotune'; from autotune.cli import main; main()"
-
-
-def said(folder, *words, **environment):
-    """Return what `autotune` prints."""
-    ended = subprocess.run(
-        [sys.executable, "-c", STARTED, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stderr == ""
-    return ended.stdout
-
 
 def asked(line):
     """Return the environment in which bash asks for the last word of a command line."""
@@ -44,7 +26,10 @@ def asked(line):
 
 def completed(folder, line, **environment):
     """Return what bash would propose for the last word of a command line."""
-    return said(folder, **asked(line), **environment).split()
+    with chdir(folder):
+        ended = invoke(**asked(line), **environment)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    return ended.stdout.split()
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +94,8 @@ def test_names_are_those_of_our_studies(address):
     assert stored_names(address) == ["mine"]
 
 
-def test_the_script_that_a_shell_reads_is_shown(tmp_path):
+def test_the_script_that_a_shell_reads_is_shown(monkeypatch):
     # Typer would otherwise look for the shell among the processes that started this one.
-    script = said(tmp_path, "--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    script = invoke("--show-completion", "bash").stdout
     assert "complete -o default -F _autotune_completion autotune" in script

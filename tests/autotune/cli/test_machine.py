@@ -6,13 +6,12 @@ import signal
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import psutil
 import pytest
 
 from autotune.machines.this_machine import this_machine
-from tests.support.warm import autotune
+from tests.support.command_line import run_main
 
 GOLDEN = """\
 summit-dev: SummitDev, the early access system of Summit, Oak Ridge National Laboratory
@@ -48,19 +47,25 @@ summit-dev: SummitDev, the early access system of Summit, Oak Ridge National Lab
 """
 
 
-def run_machine(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return autotune(folder, "machine", *words, XDG_CONFIG_HOME=str(folder / "config"), **variables)
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
-def test_a_described_machine(tmp_path):
-    ended = run_machine(tmp_path, "summit-dev")
+def run_machine(*words: str) -> "subprocess.CompletedProcess[str]":
+    return run_main("machine", *words)
+
+
+def test_a_described_machine():
+    ended = run_machine("summit-dev")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith(GOLDEN)
     assert len(ended.stdout.splitlines()) == len(GOLDEN.splitlines()) + 3
 
 
-def test_as_json(tmp_path):
-    ended = run_machine(tmp_path, "gadi-gpuvolta", "--json")
+def test_as_json():
+    ended = run_machine("gadi-gpuvolta", "--json")
     found = json.loads(ended.stdout)
     assert found["name"] == "gadi-gpuvolta"
     assert found["facts"]["gpus_per_node"] == 4
@@ -69,15 +74,15 @@ def test_as_json(tmp_path):
 
 
 def test_the_list(tmp_path):
-    ended = run_machine(tmp_path, "--list")
+    ended = run_machine("--list")
     assert "gadi-dgxa100" in ended.stdout
     folder = tmp_path / "config" / "autotune" / "machines"
     folder.mkdir(parents=True)
     (folder / "bad.toml").write_text("cores = 1", encoding="utf-8")
-    listed = {one["name"]: one["title"] for one in json.loads(run_machine(tmp_path, "--list", "--json").stdout)}
+    listed = {one["name"]: one["title"] for one in json.loads(run_machine("--list", "--json").stdout)}
     assert "has errors" in listed["bad"]
     assert listed["titan"].startswith("Titan")
-    assert run_machine(tmp_path, "bad").returncode == 2
+    assert run_machine("bad").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -91,7 +96,7 @@ def test_the_list(tmp_path):
 )
 def test_mistakes(tmp_path, words, said):
     (tmp_path / "there.toml").write_text("mine", encoding="utf-8")
-    ended = run_machine(tmp_path, *words)
+    ended = run_machine(*words)
     assert ended.returncode == 2
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -100,18 +105,18 @@ def test_mistakes(tmp_path, words, said):
 
 @pytest.mark.slow
 def test_this_machine_can_be_handed_on(tmp_path):
-    ended = run_machine(tmp_path, "--output", "mine.toml")
+    ended = run_machine("--output", "mine.toml")
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     table = tomllib.loads((tmp_path / "mine.toml").read_text(encoding="utf-8"))
     assert table["name"] == "mine"
     assert table["cpu"]["cores_per_node"] == this_machine().cores
-    again = json.loads(run_machine(tmp_path, "./mine.toml", "--json").stdout)
-    assert again["facts"] == json.loads(run_machine(tmp_path, "--json").stdout)["facts"]
+    again = json.loads(run_machine("./mine.toml", "--json").stdout)
+    assert again["facts"] == json.loads(run_machine("--json").stdout)["facts"]
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    ended = run_machine(tmp_path, "--output", "file/mine.toml")
+    ended = run_machine("--output", "file/mine.toml")
     assert ended.returncode == 5
     assert ended.stderr.startswith("autotune: --output file/mine.toml: ")
 
@@ -125,7 +130,7 @@ def test_ctrl_c_leaves_nothing(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert process.stderr.readline().startswith("measuring ")
     assert "memory bandwidth" in process.stderr.readline()
@@ -142,7 +147,7 @@ def test_ctrl_c_leaves_nothing(tmp_path):
 
 @pytest.mark.full
 def test_measured_figures_are_kept_and_shown(tmp_path):
-    ended = run_machine(tmp_path, "--measure", "--json")
+    ended = run_machine("--measure", "--json")
     assert ended.returncode == 0, ended.stderr
     assert "memory bandwidth of 1 core: " in ended.stderr
     (kept,) = (tmp_path / "config" / "autotune" / "measured").iterdir()
@@ -150,12 +155,12 @@ def test_measured_figures_are_kept_and_shown(tmp_path):
     facts = json.loads(ended.stdout)["facts"]
     assert facts["measured_memory_bandwidth_bytes_per_s"] > 1e8
     assert facts["measured_blas_flops"] > 1e7
-    assert json.loads(run_machine(tmp_path, "--json").stdout)["facts"] == facts
-    shown = run_machine(tmp_path).stdout
+    assert json.loads(run_machine("--json").stdout)["facts"] == facts
+    shown = run_machine().stdout
     assert "(repeats differ by " in shown
     assert "] autotune machine --measure, " in shown
     kept.write_text("[measured]\nblas_flop = 1\n", encoding="utf-8")
-    broken = run_machine(tmp_path)
+    broken = run_machine()
     assert broken.returncode == 2
     assert "did you mean 'blas_flops'" in broken.stderr
     assert str(kept) in broken.stderr

@@ -9,14 +9,28 @@ from pathlib import Path
 import pytest
 
 from autotune.cli.commands.model import _points
-from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
+from autotune.errors import (
+    AutotuneError,
+    CannotRunHereError,
+    DifferentStudyError,
+    ExitCode,
+    StorageError,
+    StudyFileError,
+)
+from autotune.machines.this_machine import this_machine
 from autotune.performance.accuracy import HeldOutSetting, Times
 from autotune.performance.measurements.shipped import load_shipped_measurements
+from autotune.planning.prepare import prepare
 from autotune.records.measurement import Judged, Measured, Setting
+from autotune.records.outcome import Outcome
 from autotune.storage.measurement_store import MeasurementStore
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile.loading import load
+from launchers.local import local_launcher
 from objectives.base import Metric
 from tests.support.command_line import invoke
-from tests.support.warm import autotune
+from tests.support.stored import add_trial
 
 STUDY = """
 objective = "command"
@@ -206,16 +220,11 @@ def test_the_job_script_is_valid_and_says_that_it_is_predicted(known, form):
     assert asked("--script", form).stdout == text
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--facts", "size.toml", "--script", "slurm"), "a job needs the input itself, but --facts gives only"),
-        (("--output", "job.sh"), "needs a job script: add --script"),
-    ],
-)
-def test_a_script_that_could_not_run_and_one_that_nobody_asked_for_are_refused(folder, words, message):
-    told = run(*GADI, *words)
+@pytest.mark.usefixtures("folder")
+def test_a_script_that_could_not_run_is_refused():
+    told = run(*GADI, "--facts", "size.toml", "--script", "slurm")
     assert told.exit_code == ExitCode.USAGE
+    message = "a job needs the input itself, but --facts gives only"
     assert message in " ".join(told.stderr.replace("│", " ").split())
 
 
@@ -279,32 +288,19 @@ def test_a_storage_that_is_not_there_yet_is_none_where_the_shipped_figures_answe
     assert not (folder / "new.db").exists()
 
 
-def test_a_mistake_ends_with_a_code_and_no_traceback(folder):
-    for words, code in (
-        (["model", "data-scence"], 3),
-        ([*GADI, "--where", "x <"], 2),
-        ([*GADI, "--installation", "x=1"], 2),
-    ):
-        ended = autotune(folder, *words)
-        assert ended.returncode == code, ended.stderr
-        assert ended.stderr.startswith("autotune: ")
-        assert "Traceback" not in ended.stderr
-        assert ended.stdout == ""
-
-
 @pytest.mark.parametrize("command", [GADI, ("best", "solver")])
-def test_a_script_and_json_are_not_printed_at_once(known, command):
-    del known
-    told = run(*command, "--script", "slurm", "--json")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--script", "slurm", "--json"), "--script: prints a job script and --json a JSON document"),
+        (("--output", "job.sh"), "--output: needs a job script: add --script"),
+    ],
+)
+@pytest.mark.usefixtures("known")
+def test_options_of_the_output_that_exclude_each_other_are_refused(command, words, message):
+    told = run(*command, *words)
     assert told.exit_code == ExitCode.USAGE
-    assert "--script: prints a job script and --json a JSON document" in told.output
-
-
-def test_a_file_for_a_script_that_nobody_asked_for_is_refused(known):
-    del known
-    told = run("best", "solver", "-o", "job.sh")
-    assert told.exit_code == ExitCode.USAGE
-    assert "--output: needs a job script: add --script" in told.output
+    assert message in told.output
 
 
 def test_each_metric_of_a_setting_has_points_of_its_own_in_the_picture():
@@ -392,16 +388,21 @@ def test_long_names_are_not_cut_where_there_is_little_room(folder, monkeypatch):
     assert "…" not in run("model", "solver").stdout
 
 
-@pytest.mark.slow
-@pytest.mark.cores(1)
-def test_what_was_measured_of_another_size_is_not_taken_for_this_one(tmp_path):
+def test_a_measurement_of_another_size_is_not_used_for_this_size(folder):
     study = STUDY.replace("{y}", "{y} {n}").replace(
         "[space.parameters.x]", "[space.derived]\nn = 5\n\n[space.parameters.x]"
     )
-    (tmp_path / "solver.toml").write_text(study.replace("48", "1"), encoding="utf-8")
-    assert autotune(tmp_path, "study", "./solver.toml", "--trials", "1").returncode == 0
-    other = ("./solver.toml", "--set", "space.derived.n=6")
-    refused = autotune(tmp_path, "study", *other)
-    assert "space.derived.n: 5 there, 6 here" in refused.stderr
-    told = [json.loads(autotune(tmp_path, "predict", *words, "--json").stdout) for words in (other[:1], other)]
+    (folder / "solver.toml").write_text(study.replace("48", "1"), encoding="utf-8")
+
+    def prepared(*changes):
+        return prepare(load(folder / "solver.toml", changes), this_machine(), local_launcher(), folder / "plan")
+
+    url, found = f"sqlite:///{folder / 'autotune.db'}", prepared()
+    outcome = Outcome(metrics={"took_s": 1.0})
+    store = StudyStore.create(url, "solver", found.definition)
+    add_trial(store, found.space, found.space.default(), outcome, worth=Observation(value=1.0))
+    with pytest.raises(DifferentStudyError, match="space.derived.n: 5 there, 6 here"):
+        StudyStore.create(url, "solver", prepared("space.derived.n=6").definition)
+    sizes = ((), ("--set", "space.derived.n=6"))
+    told = [json.loads(run("predict", "./solver.toml", *words, "--json").stdout) for words in sizes]
     assert [one["default"]["measured_runs"] > 0 for one in told] == [True, False]
