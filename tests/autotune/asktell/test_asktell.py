@@ -22,7 +22,7 @@ from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from tests.support.asking import external, seconds, started, told, work
-from tests.support.warm import autotune
+from tests.support.command_line import run_main
 
 
 def test_a_study_from_the_first_run_to_the_verdict(sqlite):
@@ -177,15 +177,6 @@ def test_the_race_asks_for_a_configuration_again(sqlite):
     assert all(asked.configuration == first[asked.trial] for asked in again)
 
 
-def test_who_has_gone_keeps_nothing(study):
-    first = study.ask()
-    futures = [study.ask_future(wait_s=60.0) for _ in range(2)]
-    assert futures[0].cancel()
-    study.tell(first.lease, RunReport(value=80.0))
-    assert futures[1].result(timeout=60.0).trial == 1
-    assert study.ask().trial == 2
-
-
 def test_for_a_client_that_has_gone_nothing_is_proposed(sqlite):
     with AskTell.open(external(), sqlite) as study:
         first = study.ask()
@@ -193,7 +184,7 @@ def test_for_a_client_that_has_gone_nothing_is_proposed(sqlite):
         waits = study.ask_future(wait_s=60.0)
         assert all(future.cancel() for future in gone)
         study.tell(first.lease, RunReport(value=80.0))
-        waits.result(timeout=60.0)
+        assert waits.result(timeout=60.0).trial == 1
         assert study.ask().trial == 2
     assert len(StudyStore.read(sqlite, "mine").trials()) == 3
 
@@ -251,16 +242,16 @@ def test_only_studies_of_other_programs_are_opened(sqlite):
         AskTell.open(external(options={"argv": ["true"], "metrics": [{"name": "time_s"}]}), sqlite)
 
 
-@pytest.mark.slow
-def test_on_the_command_line(tmp_path):
+def test_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (
         'objective = "external"\noptions.metrics = [{ name = "time_s", unit = "s", kind = "time" }]\n'
         '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 8\ndefault = 1\n'
     )
     (tmp_path / "mine.toml").write_text(text)
-    refused = autotune(tmp_path, "study", "./mine.toml")
+    refused = run_main("study", "./mine.toml")
     assert refused.returncode == 2
     assert "autotune serve" in refused.stderr
     assert "autotune.asktell" in refused.stderr
-    assert json.loads(autotune(tmp_path, "check", "./mine.toml", "--space", "--json").stdout)["size"] == 8
-    assert "trial 0: x=1" in autotune(tmp_path, "study", "./mine.toml", "--dry-run").stdout
+    assert json.loads(run_main("check", "./mine.toml", "--space", "--json").stdout)["size"] == 8
+    assert "trial 0: x=1" in run_main("study", "./mine.toml", "--dry-run").stdout

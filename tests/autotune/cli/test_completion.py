@@ -14,6 +14,7 @@ from tests.autotune.cli.test_startup import HELP, imported
 from tests.support.command_line import invoke
 from tests.support.fakes import definition, small_space
 
+
 def asked(line):
     """Return the environment in which bash asks for the last word of a command line."""
     words = shlex.split(line) + ([""] if line.endswith(" ") else [])

@@ -401,7 +401,7 @@ def test_a_measurement_of_another_size_is_not_used_for_this_size(folder):
     outcome = Outcome(metrics={"took_s": 1.0})
     store = StudyStore.create(url, "solver", found.definition)
     add_trial(store, found.space, found.space.default(), outcome, worth=Observation(value=1.0))
-    with pytest.raises(DifferentStudyError, match="space.derived.n: 5 there, 6 here"):
+    with pytest.raises(DifferentStudyError, match=r"space\.derived\.n: 5 there, 6 here"):
         StudyStore.create(url, "solver", prepared("space.derived.n=6").definition)
     sizes = ((), ("--set", "space.derived.n=6"))
     told = [json.loads(run("predict", "./solver.toml", *words, "--json").stdout) for words in sizes]

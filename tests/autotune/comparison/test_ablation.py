@@ -165,7 +165,15 @@ def test_the_table_can_be_read_at_80_columns():
         console.print(table_of(Ablation(1, 0.95, 6, effects)))
     text = capture.get()
     assert all(len(line) <= 80 for line in text.splitlines())
-    for words in ("alone on", "blas: unset ->", "openblas-pthread", "pz: unset -> 1", "0.912 to 1.134", "with np", "does harm"):
+    for words in (
+        "alone on",
+        "blas: unset ->",
+        "openblas-pthread",
+        "pz: unset -> 1",
+        "0.912 to 1.134",
+        "with np",
+        "does harm",
+    ):
         assert words in text
 
 

@@ -15,10 +15,12 @@ from autotune.service.summaries import StudySummaries
 from autotune.storage.stored_study import open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
 from autotune.storage.tables import stored_names
 from launchers.supervisor import STATUS_FILE
 from tests.support.command_line import invoke
 from tests.support.command_study import CommandStudy
+from tests.support.fakes import definition, small_space
 
 OK = ExitCode.OK
 
@@ -118,20 +120,27 @@ def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
     assert len(open_stored_study(study.url, "mine").runs()) == 2
 
 
-def test_a_study_that_somebody_works_on_is_left_alone(study):
-    lock = StudyLock.acquire(study.url, "mine")
-    with pytest.raises(BusyError), hold_unused(study.url, "mine", "deleted"):
+def test_a_study_that_somebody_works_on_is_left_alone(address):
+    StudyStore.create(address, "mine", definition(small_space()))
+    lock = StudyLock.acquire(address, "mine")
+    with (
+        pytest.raises(BusyError, match="'mine' is being worked on by process"),
+        hold_unused(address, "mine", "deleted"),
+    ):
         pass
     lock.release()
-    with hold_unused(study.url, "mine", "deleted"):
-        pass
+    with hold_unused(address, "mine", "deleted"), pytest.raises(BusyError):
+        StudyLock.acquire(address, "mine")
+    StudyLock.acquire(address, "mine").release()
 
 
 def test_a_study_with_jobs_in_a_queue_is_left_alone(study):
     study.store.leases().take({"00003": ({"scheduler": "slurm"}, "slurm:17")})
-    ended = run_on(study, "storage", "delete", "mine", "--yes")
-    assert "`autotune cancel mine` first" in str(ended.exception)
-    assert names(study) == ["mine"]
+    with (
+        pytest.raises(BusyError, match=r"'mine' has 1 job in a queue.*`autotune cancel mine` first"),
+        hold_unused(study.url, "mine", "deleted"),
+    ):
+        pass
 
 
 def test_a_run_that_an_asking_program_has_is_no_job_in_a_queue(study):

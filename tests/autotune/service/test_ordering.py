@@ -144,6 +144,7 @@ def test_the_cost_is_that_of_trials_of_the_same_study_file(studies, sqlite):  # 
     [
         ({"study": "sleepy", "launcher": "magic"}, "launcher: 'magic' was given; it must be one of local, slurm"),
         ({"study": "sleepy", "cores": "0-99999999"}, "cores: "),
+        ({"study": "sleepy", "timeout": "soon"}, "timeout: 'soon' is not a duration"),
         ({"study": "outside", "cores": "0"}, "cores: other programs make the runs of 'outside'"),
     ],
 )

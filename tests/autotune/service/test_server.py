@@ -1,12 +1,15 @@
-"""The server: how it ends."""
+"""The server: how it ends, and how long it keeps idle connections."""
 
 import asyncio
 import socket
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
 
-from autotune.service.server import Server
+from autotune.service import server as servers
+from autotune.service.server import Server, run
+from autotune.service.settings import Limits
 
 EXCEEDED = "timeout graceful shutdown exceeded"
 
@@ -54,3 +57,12 @@ def test_a_request_that_is_ended_with_the_server_leaves_no_traceback(caplog, for
     assert "Traceback" not in caplog.text
     assert "CancelledError" not in caplog.text
     assert EXCEEDED in caplog.text  # what uvicorn says else is heard
+
+
+def test_an_idle_connection_is_kept_for_longer_than_a_minute(monkeypatch):
+    """Clients and proxies that keep connections for up to a minute would else lose requests now and then."""
+    kept_s = []
+    monkeypatch.setattr(servers, "_more_descriptors", lambda: 1000)
+    monkeypatch.setattr(Server, "run", lambda server, sockets: kept_s.append(server.config.timeout_keep_alive))
+    run(SimpleNamespace(state=SimpleNamespace(limits=Limits(), end_streams=None)))
+    assert kept_s[0] > 60

@@ -3,8 +3,6 @@
 import logging
 import shutil
 import sqlite3
-import subprocess
-import sys
 
 import pytest
 
@@ -13,6 +11,7 @@ from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import LIST
 from autotune.service.models.orders import NewStudy
+from autotune.service.problems import ProblemError
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
 from autotune.storage.studies import StoredStudies
@@ -23,15 +22,8 @@ from objectives.base import FailureKind
 from tests.autotune.service.serving import OUTSIDE, SLEEPY
 from tests.support.command_study import CommandStudy
 from tests.support.fakes import definition, failed, small_space, took
+from tests.support.held_study import held_study
 from tests.support.stored import add_trial
-
-HOLD = """
-import sys
-from autotune.storage.study_lock import StudyLock
-lock = StudyLock.acquire(sys.argv[1], "mine")
-print("held", flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -68,14 +60,6 @@ def test_a_study_is_deleted_with_the_folders_of_its_runs(studies, tmp_path, sqli
     studies.delete("mine")
     assert studies.briefs() == []
     assert not folder.parent.exists()
-
-
-def test_a_study_with_jobs_in_a_queue_is_not_thrown_away(studies, sqlite):
-    store = StudyStore.create(sqlite, "mine", definition(small_space()))
-    store.leases().take({"00003": ({"scheduler": "slurm"}, "slurm:17")})
-    with pytest.raises(BusyError, match="'mine' has 1 job in a queue"):
-        studies.delete("mine")
-    assert [brief.name for brief in studies.briefs()] == ["mine"]
 
 
 def test_a_study_that_cannot_be_read_keeps_no_other_from_being_listed(studies, sqlite, tmp_path):
@@ -116,6 +100,14 @@ def test_what_goes_wrong_with_one_study_is_logged_once_and_keeps_no_other_from_i
     assert studies.news({"broken": ""})["broken"].event == "study"
 
 
+@pytest.mark.parametrize("study", ["nonsense", "../../etc/passwd", "/bin/sh"])
+def test_only_a_study_of_the_catalogue_is_started(studies, study):
+    with pytest.raises(ProblemError, match=rf"has no study '{study}'; it has: outside, sleepy, unmeasured") as refused:
+        studies.start(NewStudy(study=study), "")
+    assert refused.value.status == 404
+    assert studies.briefs() == []
+
+
 def test_a_name_is_that_of_one_study_of_the_catalogue(studies):
     studies.start(NewStudy(study="outside", name="mine"), "")
     for other in ("unmeasured", "sleepy"):
@@ -136,10 +128,7 @@ def test_without_its_catalogue_a_study_is_still_shown_and_let_go(studies, catalo
 def test_a_study_on_which_the_command_line_works_says_so(studies, sqlite):
     StudyStore.create(sqlite, "mine", definition(small_space()))
     assert studies.brief("mine").message == ""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, sqlite], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as works:
-        assert works.stdout.readline() == "held\n"
+    with held_study(sqlite) as works:
         before = studies.news({"mine": ""})["mine"].stamp
         assert f"autotune (process {works.pid}) works on it since" in studies.brief("mine").message
         works.communicate()

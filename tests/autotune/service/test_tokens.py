@@ -96,7 +96,15 @@ def test_no_change_is_lost_whoever_makes_another_at_the_same_time(path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"ada": 1}', '{"ada": {}}', '{"ada": {"sha256": "x", "made": "2026-01-01", "scope": "all"}}'],
+    [
+        "",
+        "{",
+        "[]",
+        '{"ada": 1}',
+        '{"ada": {}}',
+        '{"ada": {"sha256": 5, "made": "x"}}',
+        '{"ada": {"sha256": "x", "made": "2026-01-01", "scope": "all"}}',
+    ],
 )
 def test_a_broken_file_is_said_and_lets_nobody_in(path, text):
     path.parent.mkdir()

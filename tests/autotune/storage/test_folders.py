@@ -1,10 +1,11 @@
 """A storage lies where its path says, whatever the folder is called."""
 
 import pytest
-import sqlalchemy
 
-from autotune.storage.connection import prepare_sqlite, tables_engine, write_transaction
-from autotune.storage.optuna_storage import connect
+from autotune.storage.stored_study import open_stored_study
+from autotune.storage.study_store import StudyStore
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
 
 NAMES = ["a?b", "a%20b", "a#b {c}\nd", "ä ñ 数&mode=ro"]
 
@@ -13,12 +14,9 @@ NAMES = ["a?b", "a%20b", "a#b {c}\nd", "ä ñ 数&mode=ro"]
 def test_what_is_written_in_a_folder_is_read_there(tmp_path, name):
     folder = tmp_path / name
     folder.mkdir()
-    url = f"sqlite:///{folder / 'autotune.db'}"
-    prepare_sqlite(url)
-    with write_transaction(url) as connection:
-        connection.execute(sqlalchemy.text("CREATE TABLE kept (value)"))
-    storage = connect(url)
-    tables = sqlalchemy.inspect(tables_engine(url)).get_table_names()
-    storage.engine.dispose()
-    assert {"kept", "studies"} <= set(tables)
+    url, space = f"sqlite:///{folder / 'autotune.db'}", small_space()
+    store = StudyStore.create(url, "paper", definition(space))
+    add_trial(store, space, space.default(), took(2.0))
+    (trial,) = store.trials()
+    assert open_stored_study(url, "paper").trials() == StudyStore.read(url, "paper").trials() == [trial]
     assert [path.name for path in tmp_path.iterdir()] == [name]

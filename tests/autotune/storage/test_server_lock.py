@@ -12,14 +12,7 @@ from autotune.storage.leases import LEASES
 from autotune.storage.server_lock import SILENT_S, ServerLock
 from autotune.storage.study_lock import StudyLock, study_holder
 from tests.autotune.storage.test_run_log import OTHER, RUN, study
-
-HOLD = """
-import sys
-from autotune.storage.study_lock import StudyLock
-lock = StudyLock.acquire(sys.argv[1], "mine")
-print("held", flush=True)
-sys.stdin.read()
-"""
+from tests.support.held_study import held_study
 
 
 class Server:
@@ -44,10 +37,7 @@ def server(postgresql):
 @pytest.fixture
 def killed(server):
     """Leave the row of a session that was killed."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as session:
-        assert session.stdout.readline() == "held\n"
+    with held_study(server.url) as session:
         assert f"process {session.pid} on" in study_holder(server.url, "mine")
         session.kill()
 

@@ -121,16 +121,3 @@ def test_a_log_that_cannot_be_read_is_an_error_that_says_what_to_do(folder):
             with pytest.raises(StorageError, match=r"newest results in autotune\.db-wal.*copy both files"):
                 read(url)
     assert files(folder) == ["autotune.db", "autotune.db-wal"]
-
-
-def test_a_name_with_every_character_that_an_address_gives_a_meaning(tmp_path):
-    folder = tmp_path / "a b%20é#?{x}"
-    folder.mkdir()
-    url = f"sqlite:///{tmp_path / 'plain.db'}"
-    add_trial(StudyStore.create(url, "paper", definition(SPACE)), SPACE, SPACE.default(), took(2.0))
-    open_stored_studies(url)
-    with sqlite3.connect(tmp_path / "plain.db") as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    shutil.copy(tmp_path / "plain.db", folder / "autotune.db")
-    assert len(open_stored_study(f"sqlite:///{folder / 'autotune.db'}", "paper").runs()) == 1
-    assert len(StudyStore.read(f"sqlite:///{folder / 'autotune.db'}", "paper").runs()) == 1

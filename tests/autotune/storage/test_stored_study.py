@@ -80,14 +80,6 @@ def test_a_study_that_cannot_be_read(written, name, said):
             read(written, name)
 
 
-@pytest.mark.parametrize(("revision", "said"), [("v3.0.0.d", "older Optuna"), ("v99.0.0.a", "newer Optuna")])
-def test_tables_that_are_not_known_are_left_to_optuna(written, revision, said):
-    storages.set_revision(written, revision)
-    for read in (lambda: open_stored_study(written, "paper"), lambda: open_stored_studies(written)):
-        with pytest.raises(StorageError, match=said):
-            read()
-
-
 def test_with_another_major_version_optuna_reads(written, monkeypatch):
     monkeypatch.setattr("autotune.storage.optuna_tables._MAJOR", "6")
     assert isinstance(open_stored_study(written, "paper"), StudyStore)

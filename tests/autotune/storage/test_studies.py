@@ -5,13 +5,11 @@ from dataclasses import replace
 import optuna
 import pytest
 
-from autotune.coordination.upkeep import hold_unused
-from autotune.errors import BusyError, StorageError
+from autotune.errors import StorageError
 from autotune.records.study import Run
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.observation import Observation
 from autotune.storage.studies import StoredStudies
-from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support.fakes import definition, small_space, took
@@ -97,21 +95,6 @@ def test_the_study_of_another_program_is_neither_shown_nor_touched(address):
     stored.remove("mine")
     assert len(theirs.get_trials()) == 1
     assert theirs.user_attrs == {"x": 1}
-
-
-@pytest.mark.slow
-def test_a_study_that_somebody_works_on_is_not_given(address):
-    made(address)
-    lock = StudyLock.acquire(address, "mine")
-    with (
-        pytest.raises(BusyError, match="'mine' is being worked on by process"),
-        hold_unused(address, "mine", "deleted"),
-    ):
-        pass
-    lock.release()
-    with hold_unused(address, "mine", "deleted"), pytest.raises(BusyError):
-        StudyLock.acquire(address, "mine")
-    StudyLock.acquire(address, "mine").release()
 
 
 def test_the_version_of_what_was_imported_is_another_with_every_change_of_it(address):

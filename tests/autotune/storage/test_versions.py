@@ -1,5 +1,6 @@
 """Storages of other versions and other programs, whoever is killed or comes at the same time."""
 
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from autotune.errors import StorageError
 from autotune.storage import schema
 from autotune.storage.contents import read_contents
 from autotune.storage.measurement_store import MeasurementStore
+from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore, study_names
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import storages
@@ -39,6 +41,7 @@ def test_a_storage_of_another_version_is_neither_read_nor_written(address, versi
         lambda: StudyStore.read(address, "paper"),
         lambda: StudyStore.read(address, "paper", read_only=False),
         lambda: StudyStore.read_if_ours(address, "paper"),
+        lambda: open_stored_studies(address),
         lambda: study_names(address),
         lambda: MeasurementStore.read(address),
         lambda: StudyStore.create(address, "paper", PAPER),
@@ -52,6 +55,34 @@ def test_a_storage_of_another_version_is_neither_read_nor_written(address, versi
     assert storages.rows(address) == before
     if version:
         assert storages.version(address) == version
+
+
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [
+        ("v3.0.0.d", r"older Optuna \(revision v3\.0\.0\.d\).*optuna storage upgrade"),
+        ("v99.0.0.a", r"newer Optuna \(revision v99\.0\.0\.a\).*pip install"),
+    ],
+)
+def test_a_storage_of_another_optuna_is_neither_read_nor_written(address, revision, said):
+    write(address)
+    storages.set_revision(address, revision)
+    before = storages.rows(address)
+    secret = re.search(r":([^:/@]+)@", address)
+    for use in (
+        lambda: StudyStore.read(address, "paper"),
+        lambda: StudyStore.create(address, "other", PAPER),
+        lambda: open_stored_study(address, "paper"),
+        lambda: open_stored_studies(address),
+        lambda: MeasurementStore.create(address),
+        lambda: study_names(address),
+        lambda: read_contents(address),
+    ):
+        with pytest.raises(StorageError, match=said) as caught:
+            use()
+        assert "\n" not in str(caught.value)
+        assert secret is None or secret[1] not in str(caught.value)
+    assert storages.rows(address) == before
 
 
 def test_the_studies_of_other_programs_stay_as_they_are(address):

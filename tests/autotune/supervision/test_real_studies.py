@@ -1,11 +1,9 @@
 """Real studies under a supervisor: each is quick, and nothing of it is lost or made twice whoever is killed."""
 
 import json
-import os
 
 import pytest
 
-from autotune.supervision import shim
 from tests.autotune.supervision.services import server, until
 from tests.support.warm import autotune
 
@@ -129,13 +127,3 @@ def test_the_second_of_two_studies_waits_for_the_cores_of_the_first(service):
         assert supervisor.state("second").state == "finished", supervisor.log("second")
         service.ticks_until(supervisor, "stopped", name="first")
     intact(service, 2, "second")
-
-
-@pytest.mark.full
-def test_the_storage_of_a_study_is_that_of_its_service(service):
-    with service.open() as supervisor:
-        supervisor.submit(service.order(does=STUDY.replace("sleep 0.2", "true"), name="mine"))
-        service.ticks_until(supervisor, "finished", "failed")
-        assert service.note(shim.END)["code"] == 0, supervisor.log("mine")
-    assert {path.name for path in service.cwd.iterdir() if path.is_file()} >= {"autotune.db", "mine.toml"}
-    assert os.listdir(service.cwd / "autotune-runs") == ["mine"]  # noqa: PTH208  names
