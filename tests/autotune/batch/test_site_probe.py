@@ -10,7 +10,7 @@ from autotune.batch.site_file import find_cluster
 from autotune.batch.site_probe import JobFinding, NodeSight, SiteFindings
 from launchers.batch_systems import grid_engine, pbs, slurm
 from tests.launchers.fakes.cluster import FakeCluster
-from tests.support.warm import autotune
+from tests.support.command_line import run_main
 
 SIGHT = NodeSight(
     host="n1",
@@ -99,13 +99,23 @@ def test_the_site_file_is_one(tmp_path):
     assert (site.scheduler, site.queue, site.exclusive) == ("pbs", "q", True)
 
 
-def ask(folder, launcher, *more, **variables):
-    return autotune(folder, "doctor", "--launcher", launcher, *more, **variables)
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """Return a function that asks the doctor about a launcher, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def run(launcher, *more, path=None):
+        if path is not None:
+            monkeypatch.setenv("PATH", path)
+        return run_main("doctor", "--launcher", launcher, *more)
+
+    return run
 
 
-def test_nobody_is_asked_where_nobody_can_be(tmp_path):
+def test_nobody_is_asked_where_nobody_can_be(ask):
     with FakeCluster("pbs") as cluster:
-        ended = ask(tmp_path, "pbs", PATH=cluster.path, HOME=str(tmp_path))
+        ended = ask("pbs", path=cluster.path)
         assert not list((cluster.bin.parent / "scripts").iterdir())
     assert ended.returncode == 2
     assert "3 jobs" in ended.stderr
@@ -113,10 +123,10 @@ def test_nobody_is_asked_where_nobody_can_be(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_pbs_is_asked_and_its_site_file_written(tmp_path):
+def test_a_pbs_is_asked_and_its_site_file_written(tmp_path, ask):
     with FakeCluster("pbs", history=False) as cluster:
-        environment = {"PATH": cluster.path, "HOME": str(tmp_path)}
-        ended = ask(tmp_path, "pbs", "--yes", "--queue", "q", "--write", "site.toml", "--wait", "60s", **environment)
+        words = ("--yes", "--queue", "q", "--write", "site.toml", "--wait", "60s")
+        ended = ask("pbs", *words, path=cluster.path)
     assert ended.returncode == 0, ended.stderr
     assert "from submission to start" in ended.stdout
     assert "history: none" in ended.stdout
@@ -126,19 +136,19 @@ def test_a_pbs_is_asked_and_its_site_file_written(tmp_path):
     assert not list(tmp_path.glob(".autotune-doctor-*"))
 
 
-def test_a_file_that_is_there_is_not_replaced_and_no_job_submitted_for_it(tmp_path):
+def test_a_file_that_is_there_is_not_replaced_and_no_job_submitted_for_it(tmp_path, ask):
     (tmp_path / "site.toml").write_text("# mine\n")
     with FakeCluster("pbs") as cluster:
         for target, words in (("site.toml", "site.toml exists"), ("no/site.toml", "no folder")):
-            ended = ask(tmp_path, "pbs", "--yes", "--write", target, PATH=cluster.path, HOME=str(tmp_path))
+            ended = ask("pbs", "--yes", "--write", target, path=cluster.path)
             assert (ended.returncode, words in ended.stderr) == (2, True)
         assert not list((cluster.bin.parent / "scripts").iterdir())
     assert (tmp_path / "site.toml").read_text() == "# mine\n"
 
 
 @pytest.mark.full
-def test_a_real_slurm_is_asked(slurm, tmp_path):
-    ended = ask(tmp_path, "slurm", "--yes", "--json", "--queue", "pair")
+def test_a_real_slurm_is_asked(slurm, ask):
+    ended = ask("slurm", "--yes", "--json", "--queue", "pair")
     assert ended.returncode == 0, ended.stderr
     told = json.loads(ended.stdout)
     assert [job["problem"] for job in told["jobs"]] == ["", "", ""]
@@ -149,8 +159,8 @@ def test_a_real_slurm_is_asked(slurm, tmp_path):
 
 
 @pytest.mark.full
-def test_a_real_grid_engine_is_asked(grid_engine, tmp_path):
-    ended = ask(tmp_path, "grid-engine", "--yes", "--json")
+def test_a_real_grid_engine_is_asked(grid_engine, ask):
+    ended = ask("grid-engine", "--yes", "--json")
     assert ended.returncode == 0, ended.stderr
     told = json.loads(ended.stdout)
     assert [job["problem"] == "" for job in told["jobs"]] == [True, True, False]

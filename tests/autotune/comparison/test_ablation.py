@@ -10,10 +10,7 @@ from autotune.cli.commands.ablate import conclusion, table_of
 from autotune.comparison.ablation import ablate, smallest_group
 from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside
-from autotune.errors import CannotRunHereError
-from autotune.pictures import FORMATS
-from autotune.pictures.ablation import WIDTH, ablation, bars, lines
-from autotune.pictures.files import save
+from autotune.pictures.ablation import WIDTH, bars, lines
 from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
@@ -302,17 +299,3 @@ def test_the_longest_bar_fills_the_width_and_the_others_are_in_proportion(store,
     assert max(lengths) == lengths[0] == WIDTH
     assert lengths[1] == pytest.approx(WIDTH * drawn[1].value / drawn[0].value, abs=1)
     assert lines((), SECONDS) == []
-
-
-@pytest.mark.parametrize("ending", FORMATS)
-def test_the_picture_is_a_file_of_its_kind(store, tmp_path, ending):
-    path = tmp_path / "new" / f"picture{ending}"
-    save(ablation(taken_apart(store, tmp_path), SECONDS), path)
-    starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
-    assert path.read_bytes().startswith(starts[ending])
-
-
-def test_an_unwritable_picture_is_an_error(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(CannotRunHereError, match="--picture"):
-        save(ablation(Ablation(1, 0.95, 6, (), baseline=1.0), SECONDS), tmp_path / "file" / "a.png")

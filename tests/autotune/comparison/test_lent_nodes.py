@@ -15,7 +15,7 @@ from autotune.studyfile import VerdictSection
 from launchers import Place
 from launchers.batch import RefusedError
 from launchers.site import Site
-from tests.autotune.comparison.test_nodes import LUCKY, hosts
+from tests.autotune.comparison.test_nodes import hosts
 from tests.support.contests import DEFAULT, SIMPLE, STUDY, add, manager, new_store, noisy, timed
 from tests.support.fakes import PaperExecutor, took
 
@@ -97,11 +97,6 @@ def test_the_nodes_used_in_tuning_are_known(tmp_path):
     confirm(store, runs, over(2))
     assert executor.places[0] == Place(avoid=("n2",))
     assert {place.host for place in executor.places[1:]} == {"n1", "n2"}
-
-
-def test_a_configuration_fast_on_one_node_only_does_not_win(tmp_path):
-    _, _, verdict = contested(tmp_path, Lender(["n1", "n2", "n3"], LUCKY), 3, (LUCKY, 0.5), (SIMPLE, 0.8))
-    assert verdict.winner == 2
 
 
 def test_the_verdict_says_that_there_were_fewer_nodes(tmp_path):

@@ -3,13 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.execution.capping import Cap
 from autotune.execution.task import Task
-from autotune.records.outcome import Outcome
 from autotune.statistics.pace import Pace
-from autotune.statistics.standings import Standings
 from launchers import Job
-from objectives.base import FailureKind
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS
 from tests.support.noise import normal, spikes
@@ -17,7 +13,6 @@ from tests.support.simulated import (
     SimulatedExecutor,
     Simulation,
     objective,
-    run_for,
     simulated_study,
     study_file,
 )
@@ -67,25 +62,6 @@ def test_a_parameter_that_helps_by_a_fifth_is_found():
     assert found >= 13
 
 
-def test_a_capped_run_costs_less_and_one_that_tells_its_pace_still_less():
-    by_time = Cap(SECONDS, bound=20.0, elapsed_s=20.0)
-    by_pace = Cap(SECONDS, bound=20.0, elapsed_s=20.0, pace=even_pace(16.0))
-    whole, capped, paced = run_for(task(), 60.0), run_for(task(by_time), 60.0), run_for(task(by_pace), 60.0, steps=10)
-    assert whole.metrics == {SECONDS.name: 60.0}
-    assert capped.bound == paced.bound == 20.0
-    assert (whole.usage.elapsed_s, capped.usage.elapsed_s, paced.usage.elapsed_s) == (60.0, 20.0, 18.0)
-
-
-def test_a_run_within_its_cap_is_measured():
-    assert run_for(task(Cap(SECONDS, 20.0, 20.0, even_pace(16.0))), 19.0, steps=10).metrics == {SECONDS.name: 19.0}
-
-
-def test_a_run_beyond_its_own_time_limit_has_failed():
-    outcome = run_for(task(Cap(SECONDS, 20.0, 20.0), time_limit_s=10.0), 60.0)
-    assert outcome.failure is FailureKind.TIMED_OUT
-    assert outcome.usage.elapsed_s == 10.0
-
-
 def test_caps_save_time_in_a_study():
     def slow_but_default(configuration, rng):
         return (1.0 + sum(configuration.values())) * (1.0 + 0.01 * rng.standard_normal())
@@ -98,36 +74,3 @@ def test_caps_save_time_in_a_study():
         simulation.tune()
         spent[caps] = simulation.executor.spent_s
     assert spent[True] < 0.8 * spent[False]
-
-
-def test_a_configuration_that_fails_is_no_winner():
-    def value_of(configuration, rng):
-        if configuration["a"] == 4:
-            return Outcome(failure=FailureKind.APPLICATION_ERROR, message="no")
-        return DEFAULT_S / configuration["a"] * (1.0 + 0.01 * rng.standard_normal())
-
-    store, verdict, _ = simulated_study(SPACE, SimulatedExecutor(value_of, 0), trials=TRIALS, seed=0, sampler="random")
-    assert verdict is not None
-    assert store.trials()[verdict.winner].configuration["a"] == 3
-
-
-def test_a_study_that_is_resumed_loses_nothing():
-    study = study_file(trials=TRIALS, sampler="random")
-    simulation = Simulation.of(SPACE, noisy_executor(normal, 0), study)
-    simulation.tune(6)
-    before = simulation.store.runs()
-    simulation.tune(TRIALS)
-    runs, trials = simulation.store.runs(), simulation.store.trials()
-    assert runs[: len(before)] == before
-    assert len(runs) == simulation.executor.runs
-    assert sum(run.outcome.usage.elapsed_s for run in runs) == pytest.approx(simulation.executor.spent_s)
-    assert len(trials) == len({tuple(trial.configuration.values()) for trial in trials}) == TRIALS
-    assert all(trial.settled for trial in trials)
-    counted = [run for run in runs if run.series.is_tuning]
-    assert sum(len(trial.runs) for trial in trials) == len(counted)
-    blocks = [run.block for run in counted]
-    assert blocks == sorted(blocks)
-    runs_of = Standings.of(trials, SECONDS).effects.runs
-    assert {number: len(runs) for number, runs in runs_of.items()} == {
-        trial.number: len(trial.runs) for trial in trials if trial.complete
-    }

@@ -48,6 +48,13 @@ class Session:
 
         self.patched.setattr(self.store, "add_runs", add)
 
+    def lose(self, at):
+        """Tune until the storage goes away; return the file that keeps the result."""
+        with pytest.raises(StorageError, match="gone"):
+            self.tune(away_at=at)
+        (kept,) = self.runs.glob(f"*/{RESULT_FILE}")
+        return kept
+
     def restore(self):
         store_kept_results(self.runs, self.store, self.said.line)
 
@@ -70,8 +77,7 @@ def figures(store):
 def test_a_study_whose_storage_went_away_ends_as_one_that_was_left_alone(session, at):
     undisturbed = session("undisturbed")
     undisturbed.tune()
-    with pytest.raises(StorageError, match="gone"):
-        session("disturbed").tune(away_at=at)
+    session("disturbed").lose(at)
     resumed = session("disturbed")
     resumed.restore()
     resumed.tune()
@@ -81,10 +87,7 @@ def test_a_study_whose_storage_went_away_ends_as_one_that_was_left_alone(session
 
 
 def test_what_is_kept_is_stored_once_whatever_happens(session):
-    disturbed = session("one")
-    with pytest.raises(StorageError):
-        disturbed.tune(away_at=3)
-    (kept,) = disturbed.runs.glob(f"*/{RESULT_FILE}")
+    kept = session("one").lose(3)
     text = kept.read_text()
     resumed = session("one")
     for _ in range(3):
@@ -97,10 +100,7 @@ def test_what_is_kept_is_stored_once_whatever_happens(session):
 
 
 def test_what_is_damaged_or_of_a_deleted_study_is_not_stored(session):
-    disturbed = session("one")
-    with pytest.raises(StorageError):
-        disturbed.tune(away_at=2)
-    (kept,) = disturbed.runs.glob(f"*/{RESULT_FILE}")
+    kept = session("one").lose(2)
     text = kept.read_text()
     resumed = session("one")
     for wrong in (text[:-5], "[]", json.dumps(json.loads(text) | {"study": "another"})):
@@ -113,10 +113,7 @@ def test_what_is_damaged_or_of_a_deleted_study_is_not_stored(session):
 
 
 def test_a_round_that_another_session_has_made_meanwhile_is_not_doubled(session):
-    disturbed = session("one")
-    with pytest.raises(StorageError):
-        disturbed.tune(away_at=2)
-    (kept,) = disturbed.runs.glob(f"*/{RESULT_FILE}")
+    kept = session("one").lose(2)
     kept.write_text(json.dumps(json.loads(kept.read_text()) | {"series": str(Series.verdict(1))}))
     resumed = session("one")
     text = kept.read_text()
@@ -149,10 +146,7 @@ def test_runs_that_ended_while_the_storage_was_waited_for_are_kept(session):
 
 def test_a_result_of_a_trial_that_is_another_one_now_is_dropped(session):
     # As in a storage that was restored from a backup and then used by the study.
-    disturbed = session("one")
-    with pytest.raises(StorageError):
-        disturbed.tune(away_at=4)
-    (kept,) = disturbed.runs.glob(f"*/{RESULT_FILE}")
+    kept = session("one").lose(4)
     trial = json.loads(kept.read_text())["trial"]
     resumed = session("one")
     other = next(each for each in resumed.store.trials() if each.number != trial)
@@ -166,9 +160,7 @@ def test_a_result_of_a_trial_that_is_another_one_now_is_dropped(session):
 
 
 def test_a_result_that_is_kept_while_others_are_stored_stays_listed(session, monkeypatch):
-    disturbed = session("one")
-    with pytest.raises(StorageError):
-        disturbed.tune(away_at=2)
+    session("one").lose(2)
     resumed = session("one")
     take, late = resumed.store.add_runs, resumed.runs / "late"
 

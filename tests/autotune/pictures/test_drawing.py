@@ -103,10 +103,15 @@ def test_pictures_are_files_of_every_format(tmp_path, ending):
     save(CHARTS["progress"], tmp_path / f"deep/er{ending}")
     draw_calibration(POINTS, tmp_path / f"model{ending}")
     draw_calibration({"without its machine": {}}, tmp_path / f"empty{ending}")
-    assert all((tmp_path / f"{name}{ending}").stat().st_size > 1000 for name in ("deep/er", "model", "empty"))
+    starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    for name in ("deep/er", "model", "empty"):
+        content = (tmp_path / f"{name}{ending}").read_bytes()
+        assert content.startswith(starts[ending])
+        assert len(content) > 1000
 
 
-def test_a_picture_that_cannot_be_written_says_which_option_to_change(tmp_path):
+@pytest.mark.parametrize(("named_by", "option"), [({}, "--picture"), ({"named_by": "--png"}, "--png")])
+def test_a_picture_that_cannot_be_written_says_which_option_to_change(tmp_path, named_by, option):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CannotRunHereError, match="--png"):
-        save(CHARTS["progress"], tmp_path / "file" / "a.png", named_by="--png")
+    with pytest.raises(CannotRunHereError, match=option):
+        save(CHARTS["progress"], tmp_path / "file" / "a.png", **named_by)

@@ -191,6 +191,13 @@ def test_warnings(tmp_path, old, new, words):
     assert [warning for warning in found["warnings"] if words in warning] if words else found["warnings"] == []
 
 
+def test_an_objective_without_steps_cannot_be_stopped_at_one(tmp_path):
+    text = GOOD.replace("progress = 'step (\\d+)'", "") + "\n[stopping]\nmax_steps = 9\n"
+    code, found = checked(tmp_path, text)
+    assert code == 2
+    assert any("cannot be stopped at a step" in problem["message"] for problem in found["mistakes"])
+
+
 def test_a_space_of_one_configuration_is_told(tmp_path):
     text = f'objective = "command"\n[options]\nargv = ["{PYTHON}", "-V"]\n'
     code, found = checked(tmp_path, text)

@@ -1,5 +1,6 @@
 """A study that asks for duets is refused before it begins, with the reason, if the runs cannot be made side by side."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -10,9 +11,21 @@ from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, 
 from autotune.studyfile import VerdictSection
 from launchers import Resources
 from launchers.local import local_launcher
+from tests.support.command_line import run_main
 from tests.support.fakes import study_file
 
 LOCAL = local_launcher()
+STUDY = """
+objective = "command"
+[options]
+argv = ["true", "{x}"]
+[space.parameters.x]
+type = "integer"
+values = [3, 4]
+default = 4
+[verdict]
+mode = "duet"
+"""
 QUEUE = SimpleNamespace(queue=object())
 
 
@@ -54,3 +67,19 @@ def test_a_verdict_over_several_nodes_is_not_made_by_duets():
     with pytest.raises(ValidationError, match="a duet is on one node, nodes is 3"):
         VerdictSection(mode="duet", nodes=3)
     assert VerdictSection(mode="auto", nodes=3).nodes == 3
+
+
+def test_runs_that_need_more_than_half_of_the_cores_are_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "naps.toml").write_text(STUDY)
+    whole = ("--set", f"options.threads={len(this_machine().cpus)}")
+    ended = run_main("study", "naps.toml", *whole)
+    assert ended.returncode == 3
+    assert "verdict.mode is 'duet', but a run needs " in ended.stderr
+    assert "use 'interleaved' or 'auto'" in " ".join(ended.stderr.split())
+    assert not (tmp_path / "autotune.db").exists()
+    checked = json.loads(run_main("check", "naps.toml", "--json", *whole).stdout)
+    assert [problem["path"] for problem in checked["missing"]] == ["verdict.mode"]
+    automatic = json.loads(run_main("check", "naps.toml", "--json", *whole, "--set", "verdict.mode=auto").stdout)
+    assert automatic["missing"] == []
+    assert any("pairs are made in turns, since a run needs" in note for note in automatic["notes"])

@@ -23,7 +23,8 @@ from objectives.base import Context
 from objectives.command import make_plan
 from objectives.command_check import read_command_options
 from objectives.mentions.nodes import Nodes
-from tests.support.command_line import invoke
+from tests.support.command_line import invoke, run_main
+from tests.support.quick_study import QUICK
 from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
@@ -33,6 +34,13 @@ COMMANDS = {
     "ranks-and-threads": "OMP_NUM_THREADS=2 LEVEL=fast mpirun -np 4 /bin/echo -n 100 --tol=0.5 'a{b}'",
     "numbers": "/bin/echo --block-size 64 17 -j8 007 -1 1.5e3 word",
 }
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Return a function that runs `autotune` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return run_main
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -114,32 +122,23 @@ def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factor
     assert (job.mpi is not None) == ranks
 
 
-def test_without_a_command_a_template_that_can_be_tuned_at_once(tmp_path):
-    ended = autotune(tmp_path, "init")
+def test_without_a_command_a_template_that_can_be_tuned_at_once(tmp_path, run):
+    ended = run("init")
     assert ended.returncode == 0, ended.stderr
     assert "autotune study ./mine.toml" in ended.stdout
-    assert autotune(tmp_path, "check", "./mine.toml").returncode == 0
-    quick = [
-        "verdict.pairs=5",
-        "verdict.max_pairs=5",
-        "verdict.rounds=2",
-        "repeats.max_runs=1",
-        "repeats.warm_up_runs=0",
-        "budget.trials=2",
-    ]
-    more = [word for change in [*quick, "verdict.confidence=0.9"] for word in ("--set", change)]
-    ended = autotune(tmp_path, "study", "./mine.toml", "--json", *more)
+    assert run("check", "./mine.toml").returncode == 0
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "2", "--json", *QUICK)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["trials"] >= 1
 
 
-def test_a_file_that_is_there_is_kept(tmp_path):
+def test_a_file_that_is_there_is_kept(tmp_path, run):
     (tmp_path / "other.toml").write_text("mine")
-    ended = autotune(tmp_path, "init", "other.toml", "--", "ls", "-1")
+    ended = run("init", "other.toml", "--", "ls", "-1")
     assert ended.returncode == 2
     assert "replace it with --force" in ended.stderr
     assert (tmp_path / "other.toml").read_text() == "mine"
-    assert autotune(tmp_path, "init", "--force", "-o", "other.toml", "--", "ls", "-1").returncode == 0
+    assert run("init", "--force", "-o", "other.toml", "--", "ls", "-1").returncode == 0
     assert '"ls", "-1"' in (tmp_path / "other.toml").read_text()
 
 
@@ -186,10 +185,10 @@ def test_a_command_that_is_no_text_is_refused():
     assert "UTF-8" in str(ended.exception)
 
 
-def test_a_name_that_is_no_study_file_is_refused(tmp_path):
-    ended = autotune(tmp_path, "init", "prog", "-n", "3")
+def test_a_name_that_is_no_study_file_is_refused(run):
+    ended = run("init", "prog", "-n", "3")
     assert ended.returncode == 2
-    ended = autotune(tmp_path, "init", "prog")
+    ended = run("init", "prog")
     assert ended.returncode == 2
     assert "give a command after --" in ended.stderr
 
@@ -304,15 +303,15 @@ def test_programs_stay_where_they_are_since_they_load_others_beside_them(tmp_pat
     assert [name for name, _ in propose_knobs(["lmp", "-in", "train.py"]).files] == ["train.py"]
 
 
-def test_the_study_that_ships_and_the_program_that_is_missing_are_named(tmp_path):
-    ended = autotune(tmp_path, "init", "--", "env", "LEVEL=3", "mpirun", "-np", "2", "no-folder/lmp", "-in", "in.mine")
+def test_the_study_that_ships_and_the_program_that_is_missing_are_named(run):
+    ended = run("init", "--", "env", "LEVEL=3", "mpirun", "-np", "2", "no-folder/lmp", "-in", "in.mine")
     assert ended.returncode == 0
     assert "autotune study lammps" in ended.stdout
     assert "no program no-folder/lmp on this host" in ended.stderr
 
 
-def test_two_files_to_write_are_a_mistake(tmp_path):
-    ended = autotune(tmp_path, "init", "mine.toml", "-o", "other.toml", "--", "ls")
+def test_two_files_to_write_are_a_mistake(tmp_path, run):
+    ended = run("init", "mine.toml", "-o", "other.toml", "--", "ls")
     assert ended.returncode == 2
     assert "mine.toml and -o other.toml: give one file to write" in ended.stderr
     assert list(tmp_path.iterdir()) == []

@@ -96,17 +96,3 @@ def test_a_killed_session_leaves_no_half_of_a_duet(folder):
     made = duets(folder)
     assert [len(both) for both in made] == [2] * len(made)
     assert len(told(folder, "best", "naps")["verdict"]["pairs"]) == 4
-
-
-def test_runs_that_need_more_than_half_of_the_cores_are_refused_before_anything_runs(folder):
-    cores = len(os.sched_getaffinity(0))
-    whole = f"options.threads={cores}"
-    ended = autotune(folder, "study", "naps.toml", "--set", whole)
-    assert ended.returncode == 3
-    assert f"verdict.mode is 'duet', but a run needs {cores} cores" in ended.stderr
-    assert "use 'interleaved' or 'auto'" in " ".join(ended.stderr.split())
-    checked = told(folder, "check", "naps.toml", "--set", whole)
-    assert [problem["path"] for problem in checked["missing"]] == ["verdict.mode"]
-    automatic = told(folder, "check", "naps.toml", "--set", whole, "--set", "verdict.mode=auto")
-    assert automatic["missing"] == []
-    assert any("pairs are made in turns, since a run needs" in note for note in automatic["notes"])

@@ -22,6 +22,7 @@ from autotune.records.study import REPLAY_NOTICE, Run, State
 from autotune.results.export import as_csv, resolve_replay, run_rows
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
+from autotune.statistics.pace import Pace
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.tuning import session
@@ -31,6 +32,7 @@ from autotune.tuning.simulated_runs import simulated_runs
 from launchers import Job
 from launchers.local import local_launcher
 from objectives.base import FailureKind, RecordedRun
+from tests.support.command_line import run_main
 from tests.support.fakes import SECONDS, ListDisplay, capped, definition, failed, small_space, took
 from tests.support.simulated import objective, told
 from tests.support.warm import autotune
@@ -214,6 +216,15 @@ def test_no_cap_counts_what_a_run_took_to_set_up():
     assert simulate_run(task(cap=Cap(SECONDS, 1.0, 1.5)), run).usage.elapsed_s == 61.5
 
 
+def test_a_capped_run_costs_less_and_one_that_reports_its_pace_still_less():
+    steady = Pace(tuple((step, 1.6 * step) for step in range(1, 11)), 16.0, 16.0)
+    by_time, by_pace = Cap(SECONDS, 20.0, 20.0), Cap(SECONDS, 20.0, 20.0, steady)
+    capped, paced = simulate_run(task(cap=by_time), told(60.0)), simulate_run(task(cap=by_pace), told(60.0, steps=10))
+    assert capped.bound == paced.bound == 20.0
+    assert (capped.usage.elapsed_s, paced.usage.elapsed_s) == (20.0, 18.0)
+    assert simulate_run(task(cap=by_pace), told(19.0, steps=10)).metrics == {SECONDS.name: 19.0}
+
+
 def test_a_recorded_bound_stays_a_bound():
     run = RecordedRun(4.0, bound=3.5)
     free = simulate_run(task(), run)
@@ -347,7 +358,6 @@ def test_the_shipped_replay_as_a_person_types_it(tmp_path):
     assert any("only 20 of" in note for note in found["notes"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -358,10 +368,10 @@ def test_the_shipped_replay_as_a_person_types_it(tmp_path):
         (["x.csv"], "needs metric"),
     ],
 )
-def test_a_mistake_of_the_replay_command_ends_with_a_word(tmp_path, words, said):
+def test_a_mistake_of_the_replay_command_ends_with_a_message(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "x.db").write_bytes(b"")
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    ended = autotune(tmp_path, "replay", *words)
+    ended = run_main("replay", *words)
     assert ended.returncode in {2, 3}
     assert said in ended.stderr
-    assert "Traceback" not in ended.stderr

@@ -64,25 +64,3 @@ def test_other_rules_come_to_an_end(tmp_path, rule):
     reached = {steps for _, steps in study.outcome()}
     assert 9 in reached
     assert shown(study)["trials"] == 6
-
-
-def test_an_objective_without_steps_cannot_be_stopped_at_one(tmp_path):
-    (tmp_path / "mine.toml").write_text(
-        'objective = "command"\n[options]\nargv = ["true"]\n[stopping]\nmax_steps = 9\n'
-        '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 3\ndefault = 1\n'
-    )
-    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
-    assert ended.returncode == 2
-    assert "cannot be stopped at a step" in ended.stderr
-
-
-def test_an_input_that_measures_something_else_is_refused(tmp_path):
-    (tmp_path / "mine.toml").write_text(
-        'objective = "command"\n[options]\nargv = ["true"]\n[[inputs]]\nname = "tuned"\n'
-        '[[inputs]]\nname = "other"\nweight = 0\n'
-        'options = { metrics = [{ name = "size", pattern = "(1)" }] }\n'
-        '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 3\ndefault = 1\n'
-    )
-    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
-    assert ended.returncode == 3
-    assert "input 'other' measures size (minimize), input 'tuned' elapsed_s (s, minimize)" in ended.stderr

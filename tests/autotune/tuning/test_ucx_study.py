@@ -91,14 +91,3 @@ def test_the_winner_can_be_taken_apart_and_drawn(studied):
     if found["best"]["configuration"]:
         assert "default" in ended.stdout
         assert (folder / "bars.svg").read_text().startswith("<?xml")
-
-
-def test_a_misspelt_variable_is_not_accepted(studied):
-    folder, *_ = studied
-    (folder / "mine.toml").write_text(
-        'name = "mine"\nobjective = "ucx"\n[options]\nbenchmark = "perftest"\n'
-        '[space.parameters.UCX_RNDV_TRESH]\ntype = "choice"\nvalues = ["1K"]\n'
-    )
-    ended = autotune(folder, "study", "./mine.toml", "--dry-run")
-    assert ended.returncode == 2
-    assert "did you mean 'UCX_RNDV_THRESH'?" in ended.stderr
