@@ -2,11 +2,14 @@
 
 import numpy as np
 
+from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.execution.core_pool import CorePool
+from autotune.records.series import Series
+from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from spaces import Choice, Constraint, Flag, Integer, Space
-from tests.support.fakes import definition, study_file, took
+from tests.support.fakes import SECONDS, definition, study_file, took
 from tests.support.managers import managed
 from tests.support.stored import add_trial
 
@@ -49,3 +52,11 @@ def add(store, *trials):
 
 WINNER = {"np": 4, "blas": "fast", "malloc": "keep", "bind": True}
 SIMPLE = {"np": 4, "blas": "fast"}
+
+
+def rounds_of(store, runs):
+    """Return the rounds of a verdict on two configurations: np=8, the default, and np=4."""
+    sides = (Side("default", {"np": 8}, 0), Side("trial 1", {"np": 4}, 1))
+    return ComparisonRounds(
+        store, runs, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x"
+    )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.quick_study import ONE_RUN, THREE_PAIRS
 from tests.support.warm import autotune
 
 pytestmark = [
@@ -24,17 +25,6 @@ programs = ["centre"]
 [software.own]
 programs = ["own"]
 environment = { BUILT_BY = "me" }
-
-[repeats]
-baseline_runs = 1
-max_runs = 1
-warm_up_runs = 0
-
-[verdict]
-candidates = 1
-pairs = 3
-max_pairs = 3
-confidence = 0.75
 """
 
 
@@ -45,7 +35,7 @@ def test_the_script_of_the_build_that_won_runs_it(tmp_path, slurm, monkeypatch):
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\necho "built in $0 by $BUILT_BY"\necho seconds {seconds}\necho sum 4\n')
         program.chmod(0o755)
-    (tmp_path / "builds.toml").write_text(BUILDS)
+    (tmp_path / "builds.toml").write_text(BUILDS + ONE_RUN + THREE_PAIRS)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "autotune").mkdir()
     (tmp_path / "autotune" / "site.toml").write_text('base = "slurm"\npoll_s = 0.2\n')

@@ -3,13 +3,11 @@
 import json
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.awk_study import STUDY, held, held_session
+from tests.support.awk_study import STUDY, held_session
 from tests.support.command_line import run_main
 from tests.support.warm import autotune
 
@@ -187,14 +185,6 @@ def test_the_storage_may_come_from_the_environment(tuned, tmp_path, monkeypatch)
     assert run_main("best", "mine", "--json").returncode == 0
 
 
-def test_a_file_that_is_no_storage_is_not_touched(tuned, tmp_path):
-    notes = tmp_path / "notes.txt"
-    notes.write_text("mine\n" * 1000)
-    ended = autotune(tuned, "study", "./mine.toml", "--storage", str(notes))
-    assert ended.returncode == 5
-    assert notes.read_text() == "mine\n" * 1000
-
-
 @pytest.mark.parametrize("asked", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path, asked):
     with held_session(tmp_path, "--trials", "5") as session:
@@ -209,24 +199,6 @@ def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(t
     assert json.loads(ended.stdout)["trials"] == 5
     runs = json.loads(autotune(tmp_path, "trials", "mine", "--runs", "--json").stdout)
     assert len({run["started"] for run in runs}) == len(runs)
-
-
-def test_two_at_once(tmp_path):
-    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "4"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as first:
-        while not (tmp_path / "autotune.db").exists() and first.poll() is None:
-            time.sleep(0.02)
-        second = autotune(tmp_path, "study", "./mine.toml", "--trials", "4")
-        assert second.returncode == 6, second.stderr
-        assert f"process {first.pid}" in second.stderr
-        elsewhere = autotune(tmp_path, "study", "./mine.toml", "--storage", "other.db")
-        assert elsewhere.returncode == 6
-        assert "--cores" in elsewhere.stderr
-        (tmp_path / "hold").unlink()
-        assert first.wait() == 0
 
 
 def test_the_doctor_says_what_is_missing(tmp_path, monkeypatch):

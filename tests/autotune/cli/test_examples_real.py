@@ -12,6 +12,7 @@ import pytest
 
 from autotune.machines.this_machine import this_machine
 from launchers.detect import detect
+from tests.support.quick_study import QUICK
 from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.full, pytest.mark.cores, pytest.mark.timeout(900)]
@@ -46,10 +47,6 @@ POSTGRES = pytest.mark.skipif(
 ENGINES = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
 BIG_DATA = Path(os.environ.get("AUTOTUNE_BIGDATA_PYTHON") or Path(sys.prefix) / "share/autotune/bigdata/bin/python3")
 TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch: pip install torch")
-SHORT = (
-    *("verdict.confidence=0.75", "verdict.pairs=3", "verdict.max_pairs=3", "verdict.rounds=2", "verdict.candidates=1"),
-    *("repeats.max_runs=1", "repeats.warm_up_runs=0", "repeats.baseline_runs=1"),
-)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +117,7 @@ def test_the_default_of_what_serves_models_runs_and_is_read(tmp_path, name):
 @pytest.mark.parametrize("name", ["stream", "flags"])
 def test_a_short_study_of_an_example(tmp_path, name):
     smaller = {"stream": ["./triad", "100000", "3"], "flags": ["./bodies", "500", "5"]}[name]
-    changes = (*SHORT, f"options.argv={json.dumps(smaller)}")
-    words = [word for change in changes for word in ("--set", change)]
+    words = (*QUICK, "--set", f"options.argv={json.dumps(smaller)}")
     ended = autotune(tmp_path, "study", name, "--trials", "3", "--json", *words)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["trials"] >= 3
@@ -151,8 +147,7 @@ values = ["1", "2", "nonsense"]
 default = "1"
 """
     (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
-    words = [word for change in SHORT for word in ("--set", change)]
-    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "3", *words)
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "3", *QUICK)
     assert ended.returncode == 0, ended.stderr
     trials = {row["which"]: row for row in json.loads(autotune(tmp_path, "trials", "mine", "--json").stdout)}
     assert trials["1"]["state"] == "complete"

@@ -47,13 +47,13 @@ def test_here_is_here_whatever_the_study_file_says():
     assert (chosen.launcher.kind, chosen.launcher.site) == ("local", None)
 
 
-@pytest.mark.parametrize("words", [("rightsize", "qe", "--deadline", "1h"), ("study", "qe")])
-def test_commands_that_make_runs_make_them_where_they_are_told(monkeypatch, words):
+def test_a_right_sizing_makes_its_runs_at_the_given_site(monkeypatch):
     monkeypatch.setenv("PATH", str(Path.cwd()))
-    ended = invoke(*words, "--site", "gadi")
+    words = ("rightsize", "qe", "--deadline", "1h", "--site", "gadi")
+    ended = invoke(*words)
     assert ended.exception.exit_code == ExitCode.CANNOT_RUN_HERE
     assert "qsub" in str(ended.exception)
-    both = invoke(*words, "--launcher", "local", "--site", "gadi")
+    both = invoke(*words, "--launcher", "local")
     assert "leave one of the two out" in str(both.exception)
 
 

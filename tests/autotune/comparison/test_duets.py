@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.comparison.duets import Duets, DuetTable, TooShortError, shared_s
-from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.rounds import Side
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.run_gate import RunGate
 from autotune.errors import CannotRunHereError, PausedError
@@ -15,10 +15,10 @@ from autotune.execution.signals import Pause
 from autotune.records.outcome import DISTURBED
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
-from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from launchers import Usage
 from objectives.base import FailureKind
+from tests.support.contests import rounds_of
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, small_space, took
 from tests.support.managers import managed
 
@@ -49,10 +49,7 @@ def duets_of(folder, executor, store=None, **more):
     store = store or StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(small_space()))
     manager = managed(executor, folder / "runs", pool=CorePool(range(128)), display=ListDisplay(), **more)
     manager.halves = Halves((tuple(range(64)), tuple(range(64, 128))))
-    sides = (Side("default", DEFAULT, 0), Side("trial 1", WINNER, 1))
-    standings = Standings({}, SECONDS, "median")
-    rounds = ComparisonRounds(store, manager, standings, Series.verdict(1), sides, 0, "confirming", "x")
-    return Duets.of(rounds, Series.duet(1))
+    return Duets.of(rounds_of(store, manager), Series.duet(1))
 
 
 def told(outcome, began_at=0.0, elapsed_s=2.0, taken=None):

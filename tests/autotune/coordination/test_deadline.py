@@ -5,18 +5,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.deadline import Deadline, expected_s, parse_end
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import ExitCode, UnfinishedError
-from autotune.records.series import Series
 from autotune.records.study import Purpose
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
-from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
+from tests.support.contests import rounds_of
 from tests.support.fakes import PaperExecutor, bowl, definition, small_space, study_file
 from tests.support.managers import managed
 
@@ -74,7 +72,7 @@ def test_tuning_stops_before_the_run_that_would_be_too_late(tmp_path):
     assert len(store.runs()) == 11
 
 
-def test_a_limit_that_is_lower_than_the_slowest_run_counts(tmp_path):
+def test_a_limit_that_is_lower_than_the_slowest_run_counts():
     assert expected_s(None, None) is None
     assert expected_s(100.0, None) == expected_s(100.0, 300.0) == expected_s(None, 100.0) == 100.0
 
@@ -95,15 +93,10 @@ def test_a_run_that_takes_too_long_is_not_waited_for(tmp_path):
 
 
 def test_comparisons_stop_as_well(tmp_path):
-    _, study, store = studied()
+    _, _, store = studied()
     executor = SlowExecutor()
-    sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
-    standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    rounds = ComparisonRounds(
-        store, manager(tmp_path, executor), standings, Series.verdict(1), sides, 0, "confirming", "paper"
-    )
     with pytest.raises(UnfinishedError):
-        rounds.run_until(50)
+        rounds_of(store, manager(tmp_path, executor)).run_until(50)
     assert len(executor.launched) == len(store.runs()) == 11
 
 

@@ -4,22 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.disturbances import Disturbances, noise_mode
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.execution.task import Task
 from autotune.records.outcome import DISTURBED
-from autotune.records.series import TUNING, WARM_UP, Series
+from autotune.records.series import TUNING, WARM_UP
 from autotune.records.study import Purpose
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import NoiseSection
 from autotune.tuning.loop import TuningLoop
 from launchers import Job
 from objectives.base import FailureKind, Metric
+from tests.support.contests import rounds_of
 from tests.support.fakes import (
     SECONDS,
     ListDisplay,
@@ -140,10 +139,7 @@ def test_a_comparison_on_a_machine_that_is_never_quiet_ends_with_a_sentence(tmp_
     store, display, executor = store_in(tmp_path), ListDisplay(), Neighbour(shares)
     manager = managed(executor, tmp_path / "runs", display=display)
     manager.disturbances = Disturbances(SECONDS, "wait", again=1.0)
-    sides = (Side("default", {"np": 8}), Side("trial 1", {"np": 4}, 1))
-    blocks = ComparisonRounds(
-        store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x"
-    )
+    blocks = rounds_of(store, manager)
     if ends:
         with pytest.raises(CannotRunHereError, match=r"confirming cannot continue.*\n.*never quiet.*--noise accept"):
             blocks.run_until(8)

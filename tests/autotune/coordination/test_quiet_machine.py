@@ -2,16 +2,14 @@
 
 import pytest
 
-from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination import quiet_machine
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.quiet_machine import QuietMachine, Use, use_by_others
 from autotune.errors import CannotRunHereError, PausedError
-from autotune.records.series import Series
-from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import NoiseSection
 from launchers import process_tree
+from tests.support.contests import rounds_of
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, small_space, took
 from tests.support.hardware_threads import two_cores
 from tests.support.managers import managed
@@ -106,10 +104,7 @@ def test_a_comparison_looks_at_its_beginning_and_after_a_disturbed_run(tmp_path)
     manager = managed(PaperExecutor(lambda _: took(2.0)), tmp_path / "runs", display=display)
     manager.disturbances = Disturbances(SECONDS, "wait")
     manager.quiet, waits = machine(BUSY, Use(0.0), BUSY, Use(0.0))
-    sides = (Side("default", {"np": 8}), Side("trial 1", {"np": 4}, 1))
-    blocks = ComparisonRounds(
-        store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x"
-    )
+    blocks = rounds_of(store, manager)
     assert len(blocks.run_until(6).pairs(0, 1)) == 6
     assert len(waits) == 1
     manager.disturbances.suspects = True

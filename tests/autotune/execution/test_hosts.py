@@ -9,6 +9,7 @@ import pytest
 
 from autotune.errors import ExitCode
 from tests.support.hosts import Hosts, ray_node, until, why_not
+from tests.support.quick_study import ONE_RUN, quick_sections
 from tests.support.study_folder import StudyFolder
 
 pytestmark = [
@@ -39,26 +40,7 @@ objective = "command"
 argv = ["{sys.executable}", "-I", "-S", "FOLDER/work.py", "FOLDER/launches.log", "{{x}}"]
 success = ["took"]
 metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
-[budget]
-trials = {TRIALS}
-workers = 5
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-baseline_every = 0
-caps = false
-[verdict]
-confidence = 0.75
-pairs = 3
-max_pairs = 3
-candidates = 1
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 1000
-default = 1
-"""
+""" + quick_sections(trials=TRIALS, workers=5, repeats=f"{ONE_RUN}baseline_every = 0\ncaps = false\n")
 
 # Ray takes half a minute to believe that a host is dead.
 IMPATIENT = {

@@ -9,19 +9,17 @@ import sys
 
 import pytest
 
-from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import ExitCode, PausedError
 from autotune.execution.signals import Pause, pausable, stop_at_sigterm
-from autotune.records.series import Series
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
-from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
 from objectives.base import FailureKind
 from tests.support.awk_study import held_session
+from tests.support.contests import rounds_of
 from tests.support.fakes import (
     PaperExecutor,
     bowl,
@@ -81,12 +79,7 @@ def test_tuning_ends_what_is_in_flight_starts_nothing_and_goes_on_later(studied,
 
 
 def rounds(studied, folder, executor, pause, **more):
-    _, study, store = studied
-    sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
-    standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    return ComparisonRounds(
-        store, manager(folder, executor, pause, **more), standings, Series.verdict(1), sides, 0, "confirming", "paper"
-    )
+    return rounds_of(studied[2], manager(folder, executor, pause, **more))
 
 
 @pytest.mark.parametrize("width", [1, 2])

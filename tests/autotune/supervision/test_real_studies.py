@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.autotune.supervision.services import server, until
+from tests.support.quick_study import quick_sections
 from tests.support.warm import autotune
 
 STUDY = r"""
@@ -12,22 +13,7 @@ objective = "command"
 [options]
 argv = ["sh", "-c", "sleep 0.2; echo took {x}"]
 metrics = [{ name = "took_s", unit = "s", pattern = 'took (\S+)' }]
-[budget]
-trials = 4
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-[verdict]
-pairs = 6
-max_pairs = 6
-rounds = 2
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 400
-default = 1
-"""
+""" + quick_sections(trials=4, high=400)
 # The default is the best: nothing is compared in the end.
 
 # Each start of a study takes seconds, on a busy machine a minute.

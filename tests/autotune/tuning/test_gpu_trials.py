@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from tests.support.quick_study import quick_sections
+
 pytestmark = [
     pytest.mark.full,
     pytest.mark.cores(2),
@@ -26,32 +28,15 @@ import os, sys, time
 from_s = time.time()
 time.sleep(0.4)
 print("seen", os.environ["CUDA_VISIBLE_DEVICES"], from_s, time.time())
-print("value", 1 + int(sys.argv[1]))
+print("value", int(sys.argv[1]))
 """
 STUDY = """
 name = "cards"
 objective = "command"
 [options]
-argv = ["{python}", "{program}", "{{n}}"]
+argv = ["{python}", "{program}", "{{x}}"]
 gpus = 1
 metrics = [{{ name = "value", pattern = "value (\\\\d+)" }}]
-[space.parameters.n]
-type = "integer"
-low = 0
-high = 5
-default = 0
-[budget]
-trials = 6
-workers = 2
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-[verdict]
-candidates = 1
-confidence = 0.75
-pairs = 3
-max_pairs = 3
 """
 
 
@@ -61,7 +46,9 @@ def test_each_trial_sees_one_card_and_no_other_trial_has_it_meanwhile(tmp_path):
     smi.write_text(SMI)
     smi.chmod(0o755)
     program.write_text(PROGRAM)
-    (tmp_path / "cards.toml").write_text(STUDY.format(python=sys.executable, program=program))
+    (tmp_path / "cards.toml").write_text(
+        STUDY.format(python=sys.executable, program=program) + quick_sections(trials=6, workers=2, high=6)
+    )
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     environment["PATH"] = f"{smi.parent}:{environment['PATH']}"
     command = [sys.executable, "-m", "autotune", "study", "cards.toml", "--json"]

@@ -20,25 +20,13 @@ from autotune.tuning.session import run_study
 from launchers import Usage
 from launchers.local import LocalLauncher
 from tests.support.fakes import ListDisplay, PaperExecutor
+from tests.support.quick_study import quick_sections
 
 STUDY = f"""
 objective = "command"
 [options]
 argv = ["{sys.executable}", "{{x}}"]
-[budget]
-trials = 20
-[repeats]
-max_runs = 1
-warm_up_runs = 0
-baseline_runs = 1
-[space.parameters.x]
-type = "integer"
-low = 1
-high = 100
-default = 1
-"""
-
-
+""" + quick_sections(trials=20, high=100)
 TOOK = Outcome(metrics={"elapsed_s": 600.0}, usage=Usage(elapsed_s=600.0))
 
 
