@@ -7,9 +7,7 @@ import pytest
 from tests.support.quick_study import ONE_RUN, THREE_PAIRS
 from tests.support.warm import autotune
 
-pytestmark = [
-    pytest.mark.full,
-]
+pytestmark = pytest.mark.full
 
 BUILDS = """
 objective = "command"

@@ -20,9 +20,7 @@ from tests.autotune.service.test_refusals import DOCS
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
 
-pytestmark = [
-    pytest.mark.full,
-]
+pytestmark = pytest.mark.full
 
 
 def command():

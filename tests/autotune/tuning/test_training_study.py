@@ -10,7 +10,7 @@ from tests.support.chaos import kill_once, nothing_left
 from tests.support.quick_training import TrainingStudy
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.slow, pytest.mark.cores(1), pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.cores(1), pytest.mark.timeout(900)]
 INSTANTS = 2
 
 

@@ -7,9 +7,7 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import DESKTOP, PHONE, until
 
-pytestmark = [
-    pytest.mark.full,
-]
+pytestmark = pytest.mark.full
 
 NARROW = {"width": 360, "height": 740}
 LONG = "a-study-with-a-name-that-is-longer-than-a-phone-is-wide-and-has-no-space"

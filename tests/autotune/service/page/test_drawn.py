@@ -8,9 +8,7 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import DESKTOP, PHONE
 
-pytestmark = [
-    pytest.mark.full,
-]
+pytestmark = pytest.mark.full
 
 OUTSIDE = """() => {
     const svg = document.querySelector('.plot svg').getBoundingClientRect();

@@ -5,9 +5,7 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import TIMES
 
-pytestmark = [
-    pytest.mark.full,
-]
+pytestmark = pytest.mark.full
 
 
 def test_what_is_known_to_work(fake, new_page, keep):

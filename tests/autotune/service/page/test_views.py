@@ -8,9 +8,7 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import TIMES, until
 
-pytestmark = [
-    pytest.mark.full,
-]
+pytestmark = pytest.mark.full
 
 COLOURS = """() => [...document.querySelectorAll('.plot .panel .mark')].map(mark => {
     const { fill, stroke } = getComputedStyle(mark);
