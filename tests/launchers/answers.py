@@ -1,6 +1,7 @@
 """A Slurm that only answers, and a clock that tests move by hand, for testing how answers are interpreted."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class FakeSlurm:
     cancelled_state: str | None = "CANCELLED"
     missing: str = ""
     immortal: str = ""
+    before_squeue: Callable[[], object] = lambda: None
 
     def __call__(self, argv, folder=None, answer_file=None, input_file=None) -> Answer:
         self.asked.append(list(argv))
@@ -45,6 +47,7 @@ class FakeSlurm:
         return Answer(0, f"{number}\n")
 
     def _squeue(self, argv, _) -> Answer:
+        self.before_squeue()
         wanted = argv[-1].removeprefix("--jobs=").split(",")
         known = [number for number in wanted if number in self.states]
         if not known and len(wanted) == 1:

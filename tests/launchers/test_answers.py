@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +14,6 @@ from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from tests.launchers.fakes import flux, flux_answers, grid_engine, grid_engine_answers, lsf, lsf_answers, pbs, slurm
 from tests.launchers.fakes.answers import Answers
-from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.fakes.pbs_answers import ANSWERS, COMMENTS, ENDS, REFUSALS, VERSIONS
 from tests.launchers.fakes.slurm_answers import ANSWERS as SLURMS
 from tests.launchers.fakes.slurm_answers import FINAL, PASSING, SHOWN, WAITING
@@ -82,29 +80,17 @@ def test_ends_and_comments_are_of_the_same_jobs():
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_pbs_that_is_away_is_waited_for_in_every_version(version, tmp_path):
-    (tmp_path / "script").write_text("#!/bin/sh\n")
-    with FakeCluster("pbs") as cluster:
-        cluster.switch("version", version)
-        cluster.switch("away")
-        for argv in (["qsub", "script"], ["qstat", "-f", "1.pbshost"]):
-            done = subprocess.run(
-                [cluster.bin / argv[0], *argv[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
-            )
-            assert PBS.scheduler.can_wait(done.stderr)
-            assert PBS.scheduler.states(done.stdout, done.stderr, done.returncode) is None
-
-
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["away", "silent", "no such host", "system"])
 def test_pbs_that_cannot_be_reached_is_waited_for(version, name):
     if name in ANSWERS.of(version):
         assert PBS.scheduler.can_wait(ANSWERS.text(name, version, command="qsub", server="pbshost"))
 
 
-def test_qstat_with_invalid_credential_is_no_answer():
-    answer = ANSWERS.of(None)["qstat unproved"]
-    assert PBS.scheduler.states("", answer.text.format(job="7.pbshost"), answer.number % 256) is None
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["qstat away", "qstat unproved"])
+def test_failed_qstat_is_no_answer(version, name):
+    answer = ANSWERS.of(version)[name]
+    assert PBS.scheduler.states("", answer.text.format(server="pbshost", job="7.pbshost"), answer.number % 256) is None
 
 
 @pytest.mark.parametrize("version", SLURM_VERSIONS)

@@ -1,6 +1,8 @@
 """Submitting, querying and cancelling jobs of a scheduler that only answers."""
 
+import errno
 import json
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 
 from launchers import EndReason, Job, JobState, LaunchError, Resources
 from launchers.batch import BatchLauncher, QueueFullError
-from launchers.batch.commands import Answer, run_command
+from launchers.batch.commands import Answer, not_started_answer, run_command
 from launchers.batch.job_files import ANSWER_FILE
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
@@ -37,6 +39,37 @@ def test_scheduler_is_queried_at_most_every_poll_s(launcher, queue, clock, submi
         clock.move(0.1)
         launcher.poll([job_id])
     assert len(queue.commands("squeue")) == 4  # 100 s
+
+
+def test_ending_no_jobs_causes_no_query(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    for _ in range(19):
+        launcher.poll([job_id])
+        launcher.end([])
+        clock.move(POLL_S / 10)
+    assert len(queue.commands("squeue")) == 2
+    launcher.end([job_id])
+    launcher.poll([job_id])
+    assert len(queue.commands("squeue")) == 3
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "TIMEOUT", "CANCELLED"])
+def test_job_that_ends_during_a_query_keeps_its_usage(launcher, queue, submit, state):
+    job_id, folder = submit()
+    queue.states["1"] = state
+    queue.before_squeue = lambda: end(folder)
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.usage.elapsed_s) == (JobState.ENDED, 2.0)
+
+
+def test_forgotten_job_is_read_again_from_its_files(launcher, queue, submit):
+    job_id, folder = submit()
+    end(folder)
+    first = launcher.poll([job_id])
+    launcher.forget([job_id, job_id])
+    assert launcher.poll([job_id]) == first
+    assert first[job_id].reason is EndReason.EXITED
+    assert queue.commands("squeue") == []
 
 
 def test_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
@@ -114,6 +147,25 @@ def test_no_job_is_lost_while_the_scheduler_is_absent(launcher, queue, clock, su
     for _ in range(3):
         clock.move(10 * PATIENCE_S)
         assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
+
+
+def test_lack_of_descriptors_is_given_up_but_not_an_absent_scheduler(launcher, queue, clock, submit):
+    job_id, _ = submit()
+
+    def poll_for_long(error):
+        queue.trouble = not_started_answer(["squeue"], OSError(error, os.strerror(error)))
+        for _ in range(20):
+            clock.move(300.0)
+            assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
+
+    poll_for_long(errno.ENOENT)
+    queue.trouble = None
+    clock.move(600.0)
+    launcher.poll([job_id])
+    assert launcher.trouble == ""
+    with pytest.raises(OSError, match=r"for 15 minutes.*squeue: Too many open files.*jobs keep running") as caught:
+        poll_for_long(errno.EMFILE)
+    assert "\n" not in str(caught.value)
 
 
 def test_cancelling_a_job_that_waits(launcher, queue, submit):

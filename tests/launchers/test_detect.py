@@ -1,6 +1,6 @@
 import pytest
 
-from launchers.detect import can_read_memory, detect, parse_flavour
+from launchers.detect import detect, parse_flavour
 from launchers.mpi import MpiFlavour
 from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
@@ -76,7 +76,3 @@ def test_lack_of_descriptors_raises_instead_of_skipping_a_command(tmp_path):
 
 def test_no_command_gives_no_flavour(tmp_path):
     assert detect(str(tmp_path)) is None
-
-
-def test_can_read_memory_answers():
-    assert can_read_memory() in {True, False}

@@ -180,7 +180,6 @@ def test_job_that_cannot_write_its_output_is_reported(folder):
     assert status.exit_code
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_lines_are_read_from_the_progress_file(tmp_path):
     lines = []
     job = Job(("sh", "-c", "echo step 1; echo step 2 >md.log; echo step 3 >&2"), tmp_path, progress_file="md.log")
@@ -188,6 +187,7 @@ def test_lines_are_read_from_the_progress_file(tmp_path):
     assert lines == ["step 2"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_end_is_recorded_on_a_full_disk(folder):
     disk = folder / "disk"
     disk.mkdir()

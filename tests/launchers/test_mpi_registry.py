@@ -58,7 +58,6 @@ def test_entry_point_adds_a_start_command(tmp_path, monkeypatch):
     ("points_to", "said"),
     [
         ("fluxrun:TAKEN", "'MPICH' is known already"),
-        ("fluxrun:GROUP", "of fluxpack 1.0 cannot be loaded"),
         ("fluxrun:re", "must be a launchers.mpi.MpiStartCommand, got module"),
     ],
 )

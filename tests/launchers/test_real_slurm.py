@@ -71,16 +71,6 @@ def test_scancel_ends_a_job_that_runs_and_one_that_waits(slurm, folder):
 
 
 @pytest.mark.full
-def test_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
-    sleeper = "#!/bin/sh\nexec sleep 1000\n"
-    victim = submit(slurm, folder, sleeper, "--partition=scavenge", "--ntasks=2")
-    slurm.wait_for_state(victim, "RUNNING")
-    better = submit(slurm, folder, "#!/bin/sh\n:\n")
-    assert slurm.wait_for_state(victim, "PREEMPTED", "CANCELLED", "COMPLETED") == "PREEMPTED"
-    slurm.wait_for_state(better, "COMPLETED")
-
-
-@pytest.mark.full
 def test_preempted_run_is_lost(slurm, folder):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm", queue="scavenge", cores_per_node=CORES, poll_s=0.1))
     job = Job(("sh", "-c", "echo ready; exec sleep 1000"), folder, resources=Resources(cores=CORES))

@@ -1,13 +1,12 @@
 """Batch systems by name: those that ship, and those of other distributions."""
 
-import sys
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
 
 from launchers.batch_systems import registry
 from launchers.extensions.entry_points import EntryPointError
+from tests.support.distributions import forget, installed
 
 MODULE = """
 from dataclasses import replace
@@ -17,35 +16,21 @@ NOTHING = 3
 """
 
 
-@pytest.fixture(autouse=True)
-def _fresh(monkeypatch, tmp_path):
-    (tmp_path / "mine_batch.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    registry._others.cache_clear()
-    registry._load.cache_clear()
-    yield
-    registry._others.cache_clear()
-    registry._load.cache_clear()
-    sys.modules.pop("mine_batch", None)
+@pytest.fixture
+def install(monkeypatch, tmp_path):
+    yield lambda entry: installed(monkeypatch, tmp_path, "mine", {"mine_batch": MODULE}, {registry.GROUP: entry})
+    forget()
 
 
-def installed(folder: Path, entry: str) -> None:
-    """Write the files of an installed distribution."""
-    info = folder / "mine-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{entry}\n")
-
-
-def test_entry_point_adds_a_batch_system(tmp_path):
-    installed(tmp_path, "mine = mine_batch:MINE")
+def test_entry_point_adds_a_batch_system(install):
+    install("mine = mine_batch:MINE")
     assert registry.names()[-1] == "mine"
     assert registry.find_batch_system("mine").label == "Mine"
     assert registry.all_batch_systems()[-1].label == "Mine"
 
 
-def test_entry_point_cannot_replace_a_batch_system_that_ships(tmp_path):
-    installed(tmp_path, "slurm = mine_batch:MINE")
+def test_entry_point_cannot_replace_a_batch_system_that_ships(install):
+    install("slurm = mine_batch:MINE")
     assert registry.find_batch_system("slurm").label == "Slurm"
     with pytest.raises(EntryPointError, match=r"of mine 1\.0: this name is taken by what ships with autotune"):
         registry.names()
@@ -60,15 +45,15 @@ def test_entry_point_cannot_replace_a_batch_system_that_ships(tmp_path):
         ("other = mine_batch:MINE", "is called 'mine'; the entry point must have the same name"),
     ],
 )
-def test_broken_entry_point_names_its_distribution(tmp_path, entry, says):
-    installed(tmp_path, entry)
+def test_broken_entry_point_names_its_distribution(install, entry, says):
+    install(entry)
     with pytest.raises(EntryPointError, match="of mine") as caught:
         registry.find_batch_system(entry.partition(" ")[0])
     assert says in str(caught.value)
 
 
-def test_broken_entry_point_does_not_hide_those_that_ship(tmp_path):
-    installed(tmp_path, "mine = no_such_module:MINE")
+def test_broken_entry_point_does_not_hide_those_that_ship(install):
+    install("mine = no_such_module:MINE")
     assert registry.find_batch_system("slurm").label == "Slurm"
     assert "mine" in registry.names()
 

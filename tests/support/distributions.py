@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from launchers.batch_systems import registry as batch_systems
 from launchers.mpi import registry as start_commands
 from objectives import registry as objectives
 
@@ -23,4 +24,6 @@ def installed(monkeypatch, folder: Path, name: str, modules: dict[str, str], ent
 def forget() -> None:
     """Forget which distributions there are."""
     start_commands.start_commands.cache_clear()
+    batch_systems._others.cache_clear()
+    batch_systems._load.cache_clear()
     objectives._others.cache_clear()

@@ -243,11 +243,6 @@ def test_brackets_are_extended_for_what_is_missing():
     assert extend_brackets((), 7, StoppingSection(max_steps=27, rule="none")) == (Bracket((7,), (27,)),)
 
 
-def test_the_default_is_valid_here():
-    assert SPACE.contains(SPACE.default())
-    assert learned(SPACE.default(), 27) < learned({"batch": 8, "rate": 0.01}, 27)
-
-
 def test_metrics_beside_the_best_are_those_of_its_step_and_times_add_up():
     first = Outcome(metrics={"score": 0.9, "loss": 0.1, "elapsed_s": 2.0}, details={CURVE: [[1, 0.9]]})
     second = Outcome(

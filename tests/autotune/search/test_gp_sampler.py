@@ -1,87 +1,20 @@
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from optuna.trial import TrialState
 
 from autotune.search import initial_design
 from autotune.search.acquisition import log_expected_improvement
-from autotune.search.base import SpaceExhaustedError
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
 from autotune.statistics.gaussian_process import fit
-from spaces import Choice, Constraint, Flag, Float, Integer, Space
-from tests.support.fakes import small_space
+from spaces import Integer, Space
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-MIXED = Space(
-    [
-        Integer.powers_of_two("batch", 8, 256, default=32),
-        Float("rate", 1e-4, 1e-1, log=True, points=7, default=1e-3),
-        Choice("kind", ("adam", "sgd"), default="adam"),
-        Float("momentum", 0.0, 0.9, points=4, when="kind == 'sgd'"),
-        Flag("amp", optional=True),
-    ],
-    [Constraint("memory", "batch <= 128 or amp", "large batches need half precision")],
-)
 
 
 def study(space, seed=0, **options):
     return optuna.create_study(sampler=ValidSetSampler(space, seed=seed, **options))
-
-
-@pytest.mark.parametrize("space", [small_space(), MIXED], ids=["small", "mixed"])
-@settings(max_examples=5, deadline=None)
-@given(seed=st.integers(0, 2**31), data=st.data())
-def test_every_proposal_is_valid_and_new_whatever_is_told(space, seed, data):
-    searched = study(space, seed)
-    seen = set()
-    for _ in range(14):
-        trial = ask(searched, space)
-        assert space.contains(trial.params)
-        key = tuple(sorted(trial.params.items()))
-        assert key not in seen
-        seen.add(key)
-        match data.draw(st.sampled_from(["complete", "fail", "leave"])):
-            case "complete":
-                searched.tell(trial, data.draw(st.floats(-1e3, 1e3)))
-            case "fail":
-                searched.tell(trial, state=TrialState.FAIL)
-
-
-def test_the_same_history_gives_the_same_proposal():
-    def history():
-        searched = study(MIXED, seed=3)
-        for step in range(12):
-            trial = ask(searched, MIXED)
-            searched.tell(trial, float(step % 5))
-        return [trial.params for trial in searched.trials]
-
-    assert history() == history()
-
-
-@pytest.mark.parametrize("options", [{}, {"model": False}], ids=["model", "random"])
-def test_what_would_show_nothing_new_is_passed_over_while_there_is_something_else(options):
-    sampler = ValidSetSampler(MIXED, seed=1, startup=4, **options)
-    searched = optuna.create_study(sampler=sampler)
-    sampler.learn({}, lambda configuration: configuration.get("momentum") == 0.0)
-    for _ in range(12):
-        trial = ask(searched, MIXED)
-        assert trial.params.get("momentum") != 0.0
-        searched.tell(trial, float(trial.params["batch"]))
-    sampler.learn({}, lambda configuration: True)
-    assert MIXED.contains(ask(searched, MIXED).params)
-
-
-def test_the_whole_set_is_proposed_and_then_no_more():
-    space = small_space()
-    searched = study(space)
-    for _ in range(space.size.value):
-        searched.tell(ask(searched, space), 1.0)
-    with pytest.raises(SpaceExhaustedError):
-        ask(searched, space)
 
 
 def test_a_failing_region_is_avoided():
@@ -121,16 +54,6 @@ def test_maximisation():
         trial = ask(searched, space)
         searched.tell(trial, 1000.0 - (trial.params["x"] - 150) ** 2 / 100)
     assert abs(searched.best_params["x"] - 150) <= 5
-
-
-def test_a_space_too_large_to_score_whole():
-    space = Space([Integer.range(f"p{k}", 0, 30, default=0) for k in range(8)])
-    searched = study(space)
-    for _ in range(14):
-        trial = ask(searched, space)
-        assert space.contains(trial.params)
-        searched.tell(trial, 1.0 + sum(trial.params.values()))
-    assert len({tuple(t.params.values()) for t in searched.trials}) == 14
 
 
 def test_the_surrogate_passes_through_what_it_was_shown():

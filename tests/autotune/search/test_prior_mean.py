@@ -12,7 +12,6 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from autotune.search.acquisition import fit_model, fit_prior_weights
-from autotune.search.asker import Asker
 from autotune.search.base import History
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
@@ -22,10 +21,8 @@ from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
 from autotune.search.training_data import training_data_of
 from autotune.storage.observation import Observation
-from autotune.storage.study_store import StudyStore
 from autotune.studyfile import SamplerSection
 from spaces import Integer, Space
-from tests.support.fakes import definition
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -313,20 +310,6 @@ def test_what_the_next_trials_gain_is_seen_with_the_guide_s_eyes():
     sampler.set_prior_mean(Said(costs + 0.7))
     assert expected_gain_of(sampler, told).gain == pytest.approx(np.expm1(costs[places].min()), rel=0.1)
     assert startup_trials.gain != pytest.approx(np.expm1(costs[places].min()), rel=0.1)
-
-
-def test_proposals_begin_with_what_is_predicted_and_follow_the_guide_then():
-    costs = rugged()
-    asker = Asker(StudyStore.in_memory(definition(SPACE)), ValidSetSampler(SPACE))
-    asker.sampler.set_prior_mean(Said(costs))
-    order = np.argsort(costs)
-    predicted = SPACE.decode(ROWS[order[1:3]])
-    asker.sampler.start_with(predicted)
-    for expected in (SPACE.default(), *predicted):
-        trial = asker.ask()
-        assert trial.configuration == expected
-        asker.store.settle_all({trial.number: Observation(value=float(np.exp(cost_of(costs, trial.configuration))))})
-    assert place_of(SPACE.indices([asker.ask().configuration]))[0] == order[0]
 
 
 def test_a_guide_that_leads_is_followed_from_the_first_trial():
