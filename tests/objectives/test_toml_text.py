@@ -1,6 +1,5 @@
 """Files that others wrote are read in bounded time and depth, and refused in words."""
 
-import gzip
 import tomllib
 
 import pytest
@@ -9,9 +8,7 @@ from hypothesis import strategies as st
 
 from objectives.base import PlanError
 from objectives.replay import delimited
-from objectives.replay import plan as replay_plan
 from objectives.replay.options import ReplayOptions
-from objectives.replay.plan import plan
 from objectives.toml_text import MAX_BYTES, parse_toml, read_toml_text
 
 DEEP = [
@@ -50,19 +47,6 @@ def test_a_huge_file_is_not_read_whole(tmp_path):
         file.truncate(MAX_BYTES * 1000)
     with pytest.raises(tomllib.TOMLDecodeError, match="larger than 1 MiB"):
         read_toml_text(path)
-
-
-def _planned(table):
-    options = {"table": str(table), "metric": "t", "parameters": ["x"]}
-    return plan(options, machine={}, run_job=lambda *_: pytest.fail("no run"), folder=table.parent)
-
-
-def test_a_packed_table_that_becomes_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(replay_plan, "_MOST_BYTES", 2**16)
-    table = tmp_path / "table.csv.gz"
-    table.write_bytes(gzip.compress(b"x,t\n" + b"1,2\n" * 2**20))
-    with pytest.raises(PlanError, match="which a table may have at most"):
-        _planned(table)
 
 
 def test_a_table_with_too_many_lines_is_refused(monkeypatch):

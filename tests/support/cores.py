@@ -1,7 +1,7 @@
-"""Which tests take cores of this machine, as a study does, and which cores those are.
+"""Share the cores of this machine between test files that run studies.
 
-A study claims every core that its process may use. The tests of a file marked `pytest.mark.cores(1)` may use one, so
-that two such files go on side by side on two cores; those of a file marked `pytest.mark.cores` have all to themselves.
+A study claims every core that its process may use. A test file marked `pytest.mark.cores(1)` gets one core, so two of
+them run side by side on two cores. A file marked `pytest.mark.cores` gets all cores to itself.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _SLOW = re.compile(r"pytest\.mark\.(?:slow|full)\b")
 
 
 class Wanted(Enum):
-    """How many cores the tests of a file take for themselves."""
+    """How many cores a test file reserves."""
 
     NONE = "none"
     ONE = "one core"
@@ -30,7 +30,7 @@ class Wanted(Enum):
 
 
 def wanted(file: Path) -> Wanted:
-    """Return what a file says: the process that distributes tests knows no more of them than their names."""
+    """Read the marks in the text of a file: the xdist controller knows only the names of tests."""
     marks = _MARK.findall(_text(file))
     if not marks:
         return Wanted.NONE
@@ -43,24 +43,24 @@ def _text(file: Path) -> str:
 
 
 class Cores:
-    """The cores that the tests of one file after the other take in this process."""
+    """The cores that this process reserves for its current test file."""
 
     def __init__(self, folder: Path) -> None:
-        """Lock cores by files in a folder that other processes with such tests use, too."""
+        """Lock cores by files in a folder that all test processes share."""
         self._folder = folder
         self._file: Path | None = None
         self._locks: list[int] = []
         self._usable: set[int] | None = None
 
     def take(self, file: Path) -> None:
-        """Wait for the cores that the tests of a file take; what they start may use no others."""
+        """Wait for the cores of a test file, and confine this process and its children to them."""
         if file == self._file:
             return
         self.give_back()
         self._file = file
         cpus = this_machine().cpus
         if wanted(file) is Wanted.ALL:
-            # In order: two that want all do not wait for each other.
+            # In order, so that two processes that want all cores cannot deadlock.
             self._locks = [self._lock(cpu) for cpu in cpus]
         elif wanted(file) is Wanted.ONE:
             cpu, lock = self._lock_any(cpus)
@@ -69,17 +69,17 @@ class Cores:
             _use({cpu})
 
     def give_back(self) -> None:
-        """Use again what this process may use."""
+        """Release the locks and restore the affinity of this process."""
         if self._usable is not None:
             _use(self._usable)
         for lock in self._locks:
-            # Not by closing it alone: what a test has forked may hold it, too.
+            # Closing is not enough: a process forked by a test may hold the file, too.
             fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
         self._file, self._locks, self._usable = None, [], None
 
     def _lock_any(self, cpus: Sequence[int]) -> tuple[int, int]:
-        """Lock one of these cores; return it and its lock. Where none is free, workers wait for different ones."""
+        """Lock one of these cores, and return it with its lock. If all are taken, each worker waits for another one."""
         for cpu in cpus:
             with suppress(BlockingIOError):
                 return cpu, self._lock(cpu, fcntl.LOCK_NB)
@@ -88,7 +88,7 @@ class Cores:
         return cpu, self._lock(cpu)
 
     def _lock(self, cpu: int, flags: int = 0) -> int:
-        """Lock a core against other tests, those of other workers among them; return what holds the lock."""
+        """Lock a core against other test processes, and return the descriptor that holds the lock."""
         lock = os.open(self._folder / f"test{cpu}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | flags)
@@ -99,7 +99,7 @@ class Cores:
 
 
 def _use(cpus: set[int]) -> None:
-    # Libraries keep their threads: those change, too.
+    # Threads of libraries, too.
     for thread in Path("/proc/self/task").iterdir():
         with suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread.name), cpus)
@@ -109,9 +109,9 @@ def _use(cpus: set[int]) -> None:
 class Files(LoadFileScheduling):
     """Run tests of different files side by side (`pytest -n 2`).
 
-    The files that take all cores are one piece of work, the first. Beside it go files that take none; then those that
-    take a core, as many at a time as there are cores, so that nobody waits. Slow ones come first: what is left at the
-    end is short.
+    All files that take every core are a single unit of work, which goes first, beside files that take no core. Then
+    files that take one core follow, never more at a time than there are cores, so that no worker waits. Slow files go
+    first, so that the last ones are short.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -125,13 +125,13 @@ class Files(LoadFileScheduling):
         super()._assign_work_unit(node)
 
     def _rank(self, scope: str, *, is_core_free: bool) -> tuple[bool, bool, bool]:
-        """Return how early a piece of work is wanted now: the least first, and among equals the one of most tests."""
+        """Return the rank of a unit of work: the least goes first, and among equals the one with the most tests."""
         everything = scope == Wanted.ALL.value
         takes_one = not everything and self._wanted(scope) is Wanted.ONE
         return not everything, takes_one is not is_core_free, everything or not self._is_slow(scope)
 
     def _is_core_free(self, node: object) -> bool:
-        """Whether the pieces that others than `node` are at, which has nearly done its own, leave it a core."""
+        """Whether the work of all nodes but `node` leaves a core free; `node` itself has nearly finished."""
         others = [work for other, work in self.assigned_work.items() if other is not node]
         busy = [scope for work in others for scope, tests in work.items() if not all(tests.values())]
         if Wanted.ALL.value in busy:

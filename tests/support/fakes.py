@@ -1,4 +1,4 @@
-"""Fakes that run nothing, and refuse what they do not know."""
+"""Fakes that run no program and refuse unknown input."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ SECONDS = Metric("wall_s", "s", kind="time")
 
 
 ONCE = RepeatsSection(max_runs=1, warm_up_runs=0, baseline_runs=1, baseline_every=0, caps=False)
-"""Every configuration is run once: for tests of what has nothing to do with repeats."""
+"""Run every configuration once, for tests that have nothing to do with repeats."""
 
 
 def study_file(**sections: object) -> StudyFile:
@@ -33,7 +33,7 @@ def small_space() -> Space:
             Integer.range("npool", 1, 8, optional=True),
             Choice("blas", ("slow", "fast"), optional=True),
         ],
-        [Constraint("whole pools", "np % npool == 0", "every pool has as many ranks")],
+        [Constraint("whole pools", "np % npool == 0", "every pool has the same number of ranks")],
     )
 
 
@@ -54,7 +54,7 @@ def definition(space: Space, /, **changes: object) -> Definition:
 
 
 class PaperObjective:
-    """Writes the configuration into the command, so that a fake executor can read it there."""
+    """Write the configuration into the command, where a fake executor reads it."""
 
     metrics = (SECONDS,)
 
@@ -73,7 +73,7 @@ class PaperObjective:
 
 
 class PaperExecutor(Executor):
-    """Answers at once with what `model` says of a configuration; keeps a list of what was launched."""
+    """Answer at once with the outcome that `model` gives a configuration, and list what was launched."""
 
     def __init__(self, model: Callable[[dict], Outcome], at_most: int = 10**9) -> None:
         self.launched: list[tuple[int, dict]] = []
@@ -103,7 +103,7 @@ class PaperExecutor(Executor):
 
 
 class ListDisplay:
-    """Keeps what was shown."""
+    """Keep all lines and the last status."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -128,7 +128,7 @@ def took(seconds: float) -> Outcome:
 
 
 def capped(bound: float) -> Outcome:
-    """Return the outcome of a run that was stopped since it had lost."""
+    """Return the outcome of a run that was stopped because it could no longer win."""
     return Outcome(bound=bound, code="capped", message="had lost", usage=Usage(elapsed_s=bound))
 
 

@@ -1,6 +1,6 @@
-"""Events by the thousand: each a session with one fault, what it left, the same command again, and what came of it.
+"""Run thousands of events: a session with one fault, then the same command again, and a check of the result.
 
-Run as a program, for which the library must be loaded before the C library: `start` does that.
+`start` runs this module as a program, with the fault library preloaded.
 """
 
 import importlib
@@ -26,7 +26,7 @@ from tests.support.faults.twin import Harm, Twin
 
 SESSIONS: tuple[Session, ...] = (*sessions.SESSIONS, Service())
 ROOT = Path(__file__).resolve().parents[3]
-# What the library writes.
+# The request that the library sends.
 _RESTART = b"\0"
 _IMPORTED = ("autotune.cli.app", "autotune.tuning.session", "autotune.asktell", "autotune.results.summary")
 
@@ -42,7 +42,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Request:
-    """Which events: of some sessions and faults, drawn at random until there are so many or the time is over."""
+    """Which sessions and faults to combine at random, and after how many events or seconds to stop."""
 
     sessions: Sequence[str] = tuple(session.name for session in SESSIONS if session.why_not() is None)
     faults: Sequence[str] = tuple(fault.name for fault in FAULTS)
@@ -53,7 +53,7 @@ class Request:
 
 
 def start(request: Request, folder: Path) -> Iterator[tuple[Event, dict[str, list[str]]]]:
-    """Run events in a process of their own, in a folder; yield each with the harm that it did."""
+    """Run events in a new process, in a folder; yield each event with the harm that it did."""
     environment = os.environ | {
         "LD_PRELOAD": str(library.built(folder)),
         "OMP_NUM_THREADS": "1",
@@ -88,7 +88,7 @@ def start(request: Request, folder: Path) -> Iterator[tuple[Event, dict[str, lis
 
 @contextmanager
 def _restarting(server: postgres.Server) -> Iterator[tuple[int, int]]:
-    """Kill a server and start it again, as often as somebody asks; provide where to ask, and where the answer comes."""
+    """Restart a server on request; provide the descriptors for requests and answers."""
     asked, ask_at = os.pipe()
     answer_at, answer = os.pipe()
 
@@ -110,7 +110,7 @@ def _restarting(server: postgres.Server) -> Iterator[tuple[int, int]]:
 
 
 class Campaign:
-    """The process that has imported everything, and forks for each event."""
+    """Fork a process that has imported everything for each event."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -118,7 +118,7 @@ class Campaign:
         self._counts: dict[str, dict[str, int]] = {}
 
     def learn(self, session: Session) -> None:
-        """Leave a session alone, import what it has imported, and count its calls by fault."""
+        """Run a session without faults, import what it imported, and count its calls by kind."""
         place = self._fresh(session)
         modules, counted = place.parent / "modules", place.parent / "counted"
 
@@ -138,7 +138,7 @@ class Campaign:
         self._twins[session.name] = Twin.of(place, self._state(session, place))
 
     def count(self, session: Session, fault: Fault) -> int:
-        """Return at how many calls of a session a fault can strike."""
+        """Return the number of calls in a session at which a fault can strike."""
         if fault.action == "ask" and not session.has_server:
             return 0
         return sum(self._counts[session.name][kind] for kind in fault.kinds)
@@ -152,7 +152,7 @@ class Campaign:
         states = place.parent / "states"
 
         def complete() -> int:
-            # One fork for all three: each costs as much as what it does.
+            # One fork for all three: a fork costs as much as each of them.
             between = twin.state(session.url(), ended=False)
             ended = self._run(session, place)
             states.write_text(json.dumps([between, twin.state(session.url())]))
@@ -181,7 +181,7 @@ class Campaign:
         (place / "tmp").mkdir(parents=True)
         code = forks.forked(place, place.parent / "log", lambda: session.prepare(place) or 0)
         assert code == 0, (place.parent / "log").read_text()
-        # Stored paths are those of this place: it is copied away and back.
+        # The storage contains absolute paths, so every session needs this same place: copy it away and back.
         shutil.copytree(place, made, symlinks=True)
         return place
 
@@ -208,7 +208,7 @@ class Campaign:
 
 
 def _drawn(request: Request, campaign: Campaign) -> Iterator[tuple[Session, Fault, int]]:
-    """Return events: in turn of each session and fault, in a random order, at calls that never come back."""
+    """Yield events, one of each session and fault in turn, in random order, and never a call twice."""
     chosen = [session for session in SESSIONS if session.name in request.sessions]
     faults = [fault for fault in FAULTS if fault.name in request.faults]
     for session in chosen:
@@ -220,7 +220,7 @@ def _drawn(request: Request, campaign: Campaign) -> Iterator[tuple[Session, Faul
             calls = [request.at] if request.at is not None else list(range(1, campaign.count(session, fault) + 1))
             rng.shuffle(calls)
             left.append((session, fault, calls))
-    # Few events are of all kinds, too.
+    # So that even a few events cover all kinds.
     rng.shuffle(left)
     while left := [entry for entry in left if entry[2]]:
         for session, fault, calls in left:
@@ -228,7 +228,7 @@ def _drawn(request: Request, campaign: Campaign) -> Iterator[tuple[Session, Faul
 
 
 def main() -> None:
-    """Run the events that were asked for."""
+    """Run the requested events."""
     asked, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
     request = Request(**asked)
     began_s = forks.monotonic()

@@ -1,4 +1,4 @@
-"""Forks of this process, which has imported everything: each does one thing in a folder and ends as Python does."""
+"""Fork this process, which has imported everything, to do one thing in a folder and exit as Python does."""
 
 import atexit
 import ctypes
@@ -17,7 +17,7 @@ from pathlib import Path
 BROKEN = 70
 """The exit code of a fork that ended with a traceback."""
 
-# Nothing here waits, and takes a second. But who has little of a busy machine is not taken for one that hangs.
+# A session takes a second. On a busy machine it may take much longer without hanging.
 _PATIENCE_S = 900.0
 
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
@@ -25,17 +25,17 @@ _sleep, monotonic = time.sleep, time.monotonic
 
 
 def adopt_orphans() -> None:
-    """Let what forks leave behind become this process's own children."""
+    """Make this process the parent of the orphans that its forks leave."""
     assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def forked(folder: Path, log: Path, work: Callable[[], int], patience_s: float = _PATIENCE_S) -> int | None:
-    """Do `work` in a fork, in a folder; return its exit code, or None if it had to be killed."""
+    """Do `work` in a fork, in a folder; return the exit code, or None if the fork was killed for taking too long."""
     return ended(begun(folder, log, work), patience_s)
 
 
 def begun(folder: Path, log: Path, work: Callable[[], int]) -> int:
-    """Begin to do `work` in a fork, in a folder; return the fork's number."""
+    """Start `work` in a fork, in a folder; return the process id."""
     pid = os.fork()
     if pid == 0:
         _be(folder, log, work)
@@ -43,7 +43,7 @@ def begun(folder: Path, log: Path, work: Callable[[], int]) -> int:
 
 
 def ended(pid: int, patience_s: float) -> int | None:
-    """Wait for the end of a fork; return its exit code, or None if it had to be killed."""
+    """Wait for a fork to end; return its exit code, or None if it was killed for taking too long."""
     give_up_at = monotonic() + patience_s
     pause_s = 0.002
     while True:
@@ -59,23 +59,23 @@ def ended(pid: int, patience_s: float) -> int | None:
 
 
 def imported() -> str:
-    """Return what this process has imported, for `import_all`."""
+    """Return the names of all imported modules, for `import_all`."""
     return "\n".join(name for name in sys.modules if not name.startswith("_"))
 
 
 def import_all(names: str) -> None:
-    """Import what a fork has imported, for all later ones."""
+    """Import what a fork imported, so that later forks need not."""
     for name in names.splitlines():
         if name not in sys.modules and name.partition(".")[0] not in {"ray", "__main__"}:
             importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    # No fork lives long enough to need it.
+    # No fork lives long enough to need garbage collection.
     gc.disable()
 
 
 def orphans(patience_s: float = 60.0) -> int:
-    """Kill what forks have left behind, and what does not end by itself; return how many processes those were."""
+    """Wait for orphans of forks to end, kill the others, and return how many were killed."""
     count, give_up_at = 0, monotonic() + patience_s
     with suppress(ChildProcessError):
         while True:
@@ -104,7 +104,7 @@ def _be(folder: Path, log: Path, work: Callable[[], int]) -> None:
         code = work()
         threading._shutdown()
         atexit._run_exitfuncs()
-    except BaseException:  # noqa: BLE001  whatever it is, no fork goes on in its parent's place
+    except BaseException:  # noqa: BLE001  a fork must never continue as its parent
         traceback.print_exc()
         code = BROKEN
     finally:

@@ -1,4 +1,4 @@
-"""The library that makes system calls fail: built once, loaded before the C library, and armed for one process."""
+"""Build, preload and arm the library that makes system calls of one process fail."""
 
 import ctypes
 import errno
@@ -13,14 +13,14 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("syscalls.c")
 
-# As in the source, in its order.
+# In the order of the enums in syscalls.c.
 KINDS = (
     *("open", "create", "write", "sync", "rename", "unlink"),
     *("truncate", "mkdir", "lock", "connect", "send", "map", "request", "reply"),
 )
 _ACTIONS = ("count", "crash", "tear", "fail", "shorten", "jump", "cut", "ask")
 
-# Of the environment: where to ask for a restart of the server, and where the answer comes, as descriptors.
+# Environment variable: the descriptors for asking to restart the server, and for the answer.
 RESTARTS = "AUTOTUNE_FAULTS_RESTARTS"
 
 WRITING = ("create", "write", "sync", "rename", "unlink", "truncate", "mkdir", "lock", "connect", "send")
@@ -28,12 +28,13 @@ WRITING = ("create", "write", "sync", "rename", "unlink", "truncate", "mkdir", "
 
 @dataclass(frozen=True)
 class Fault:
-    """What becomes of the N-th call of some `kinds`, of which it is called by `name`.
+    """A fault at the N-th call of some kinds.
 
-    `action` is one of: the process dies before the call (crash) or in the middle of a write (tear); the call fails with
-    an `error`, or writes half (shorten); the wall clock jumps by `seconds`; the connection is cut before something is
-    sent or received there (cut), or its server is killed and started again before that (ask). `for_ever` goes on with
-    every later call.
+    name: How reports call it.
+    action: `crash`: the process dies before the call. `tear`: it dies in the middle of a write. `fail`: the call fails
+        with `error`. `shorten`: it writes half. `jump`: the wall clock jumps by `seconds`. `cut`: the connection is cut
+        before the call sends or receives. `ask`: the server is killed and restarted before that.
+    for_ever: Every later call fails, too.
     """
 
     name: str
@@ -45,12 +46,12 @@ class Fault:
 
     @property
     def kills(self) -> bool:
-        """Whether the process dies of it."""
+        """Whether the fault kills the process."""
         return self.action in {"crash", "tear"}
 
     @property
     def parts(self) -> bool:
-        """Whether the process can write nothing more to a storage of a server's."""
+        """Whether the process can no longer write to a storage on a server."""
         return self.kills or (self.action == "cut" and self.for_ever)
 
 
@@ -59,7 +60,7 @@ def _errors() -> Iterator[Fault]:
     kinds: Mapping[int, tuple[str, ...]] = {
         errno.ENOSPC: (*new, "sync", "rename"),
         errno.EDQUOT: (*new, "rename"),
-        # Not a lock: SQLite takes that for one that is held, and waits a minute for it.
+        # Not locks: SQLite takes a failed lock for a held one and waits a minute.
         errno.EIO: ("write", "sync", "rename", "unlink", "truncate"),
         errno.EMFILE: ("open", "create"),
         errno.ENOMEM: ("open", "create", "mkdir", "map"),
@@ -67,7 +68,7 @@ def _errors() -> Iterator[Fault]:
     for number, where in kinds.items():
         for ever in (False, True):
             yield Fault(errno.errorcode[number] + (", for ever" if ever else ""), "fail", where, number, for_ever=ever)
-    # A call that never does anything but be interrupted is none that a kernel has.
+    # Not for ever: no kernel interrupts the same call endlessly.
     interrupted = ("open", "create", "write", "sync", "truncate", "connect", "send")
     yield Fault("EINTR", "fail", interrupted, errno.EINTR)
     yield Fault("short write", "shorten", ("write", "send"))
@@ -79,7 +80,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("crash at a lock", "crash", ("lock",)),
     Fault("crash in a write", "tear", ("write",)),
     *_errors(),
-    # Before a statement, and between what it did and the answer.
+    # Before a statement, and between its effect and the answer.
     Fault("connection cut", "cut", ("request", "reply"), errno.ECONNRESET),
     Fault("connection cut, for ever", "cut", ("request", "reply"), errno.ECONNRESET, for_ever=True),
     Fault("server restarted", "ask", ("request", "reply")),
@@ -111,7 +112,7 @@ def _library() -> ctypes.CDLL:
 
 
 def arm(fault: Fault, at: int) -> None:
-    """Let the fault strike this process at its `at`-th call from now on."""
+    """Make the fault strike at the `at`-th call of this process from now on."""
     mask = sum(1 << KINDS.index(kind) for kind in fault.kinds)
     if RESTARTS in os.environ:
         _library().faults_ask(*map(int, os.environ[RESTARTS].split()))
@@ -119,23 +120,23 @@ def arm(fault: Fault, at: int) -> None:
 
 
 def disarm() -> None:
-    """Let no further call fail."""
+    """Stop injecting faults."""
     _library().faults_arm(0, 0, 0, 0, 0, 0)
 
 
 def count() -> None:
-    """Count this process's calls from now on."""
+    """Count the calls of this process from now on."""
     _library().faults_arm((1 << len(KINDS)) - 1, _ACTIONS.index("count"), 0, 0, 0, 0)
 
 
 def counts() -> dict[str, int]:
-    """Return how many calls of each kind there were."""
+    """Return the number of calls of each kind."""
     return {kind: int(_library().faults_count(number)) for number, kind in enumerate(KINDS)}
 
 
 @contextmanager
 def elsewhere() -> Iterator[None]:
-    """Do what another process or another host would do: no call of it fails; without the library none does."""
+    """Pause faults for what another process or host would do; does nothing if the library is not loaded."""
     if "LD_PRELOAD" not in os.environ:
         yield
         return

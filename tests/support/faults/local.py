@@ -1,4 +1,4 @@
-"""Runs on this machine without Ray, and without cores: the worker's part is played in the coordinator."""
+"""An executor without Ray and without cores, which makes runs inside the coordinator."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ from tests.support.faults.recorded import made
 
 
 class RayExecutor(Executor):
-    """Makes each run when it is waited for."""
+    """Make each run when the session waits for it."""
 
     def __init__(self, cores: int, launcher: object) -> None:
         self._running: list[Task] = []
 
     def submit(self, task: Task) -> None:
-        """Start a task."""
+        """Queue a task."""
         self._running.append(task)
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
@@ -37,10 +37,10 @@ class RayExecutor(Executor):
 
 
 class ClusterExecutor(RayExecutor):
-    """Not used: there is no cluster."""
+    """Unused: there is no cluster."""
 
 
 @contextmanager
 def local_cluster(cores: int) -> Iterator[None]:
-    """Provide nothing."""
+    """Start no cluster."""
     yield

@@ -1,4 +1,4 @@
-"""A scheduler that is called, not started: the tests' stand-in for Slurm, whose jobs run when somebody asks for them.
+"""The stand-in for Slurm without processes: its commands are called in-process, and jobs run when squeue is called.
 
 So each job is queued or running when its submitter dies, and has ended when the next session asks.
 """
@@ -38,13 +38,13 @@ class RecordedJobs(State):
         return True
 
     def advance(self) -> None:
-        """Run what was started."""
+        """Run the started jobs to their end."""
         for job in [job for job in self.active() if job["state"] == "running"]:
             self.ended(job["id"], "exited", _run(job))
 
 
 def make(folder: Path) -> None:
-    """Create a scheduler without jobs, and its commands, which are only imitated and never started."""
+    """Create a scheduler without jobs, and files for its commands, which are never executed."""
     for name in ("active", "ended", "scripts", "runners", "bin"):
         (folder / FOLDER / name).mkdir(parents=True)
     (folder / FOLDER / "slots").write_text("8")
@@ -61,7 +61,7 @@ def run_command(
     input_file: Path | None = None,
     variables: Collection[str] = (),
 ) -> Answer:
-    """Do what a command of the scheduler does, and leave its answer where the real one would."""
+    """Imitate a command of the scheduler, and write its answer to the same file."""
     state = RecordedJobs(Path(FOLDER).absolute())
     if argv[0] == "squeue":
         with elsewhere():
@@ -70,7 +70,7 @@ def run_command(
 
 
 def called(state: State, argv: Sequence[str], folder: Path | None, answer_file: Path | None) -> Answer:
-    """Do what a command of a scheduler with these jobs does."""
+    """Call a command of the stand-in in this process."""
     printed, complained = io.StringIO(), io.StringIO()
     try:
         with Path(os.devnull).open("w+b") if answer_file is None else answer_file.open("w+b") as file:
@@ -90,7 +90,7 @@ def called(state: State, argv: Sequence[str], folder: Path | None, answer_file: 
 
 
 def _run(job: Record) -> int:
-    """Do what a job's script does on its node; return its exit code."""
+    """Imitate the job script on its node; return its exit code."""
     folder, token = (word for word in shlex.split(job["script"].strip().splitlines()[-1])[-2:])
     try:
         spec = json.loads((Path(folder) / JOB_FILE).read_bytes())

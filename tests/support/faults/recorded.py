@@ -1,7 +1,7 @@
-"""A program that is not run: what it prints is known by its configuration and by what the run is for.
+"""Make runs of a program that is never executed: its output follows from the configuration and the run's purpose.
 
-It writes what a supervisor would write. A run's number of its trial counts and the trial's does not: a trial that was
-never launched leaves its number unused.
+The files are those of a real supervisor. The noise depends on the number of the run within its trial, not on the number
+of the trial, since a trial that was never launched leaves its number unused.
 """
 
 import json
@@ -25,12 +25,12 @@ argv = ["true", "{x}"]
 success = ["done"]
 metrics = [{ name = "took_s", unit = "s", pattern = 'took (\\S+)', file = "results/figures" }]
 """ + quick_sections(trials=3, high=40)
-# The file that holds the figure is not kept when the run has ended: it is in a folder of its own.
+# In a subfolder, because such files are deleted when the run has ended.
 _RESULTS = "results"
 
 
 def took_s(x: int, run_name: str) -> float:
-    """Return how long the run of a configuration takes."""
+    """Return the time of a run."""
     run = RunId.parse(run_name)
     noise = random.Random(f"{x} {run.series.kind} {run.round} {run.number if run.series.is_tuning else 0}")
     return round(3.0 + abs(x - 20) / 10 + noise.uniform(0.0, 0.1), 4)

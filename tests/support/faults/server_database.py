@@ -1,9 +1,9 @@
-"""The database of a session whose storage is a server's: one at a time, empty when the session begins."""
+"""The PostgreSQL database of a session: one at a time, empty when the session begins."""
 
 import os
 import time
 
-# Of the environment: the address of a PostgreSQL server, without a database.
+# Environment variable: the address of a PostgreSQL server, without a database.
 SERVER = "AUTOTUNE_FAULTS_SERVER"
 NAME = "mine"
 _PATIENCE_S = 60.0
@@ -16,12 +16,12 @@ def url() -> str:
 
 
 def make_empty() -> None:
-    """Make it anew."""
+    """Drop the database and create it again."""
     _execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)", f"CREATE DATABASE {NAME}")
 
 
 def wait() -> None:
-    """Wait until the server answers: it may be recovering."""
+    """Wait until the server answers, which may be recovering."""
     import psycopg
 
     give_up_at = time.monotonic() + _PATIENCE_S

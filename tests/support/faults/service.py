@@ -1,4 +1,4 @@
-"""The service, and a program of another host that asks it for configurations and tells what came of them."""
+"""The service, and a client on another host that asks for configurations and reports results."""
 
 import http.client
 import os
@@ -19,27 +19,27 @@ objective = "external"
 metrics = [{ name = "took_s", unit = "s", kind = "time" }]
 """ + quick_sections(trials=3, high=40, repeats=ONE_RUN + "baseline_every = 0\n")
 _CATALOGUE = "catalogue"
-# So often in a row the client is refused before it goes home, or for so long; the service has so long to begin.
+# The client gives up after this many refusals in a row, or after this time; the service has longer to start.
 _PATIENCE = 40
 _PATIENCE_S = 180.0
 _BEGINS_S = 240.0
-# A run whose answer was lost is given out again after that.
+# After this time the service gives out a run again whose answer was lost.
 _LEASE_S = 10.0
 _PAUSE_S = 0.05
 _GONE = 410
 
 
 class Service(Session):
-    """`autotune serve`, and a client that begins a study of its catalogue and makes its runs.
+    """`autotune serve`, and a client that starts a study of its catalogue and makes the runs.
 
-    The client is another process, whose calls do not fail; what it was given it keeps in a file of its own. When
-    nothing more is to be done, or the service no longer answers, it ends the service as a person would.
+    The client is another process, whose calls do not fail. It keeps its current run in a file. When the study is
+    finished, or the service no longer answers, it interrupts the service as a person would.
     """
 
     name = "service"
 
     def prepare(self, folder: Path) -> None:
-        """Make the catalogue."""
+        """Write the catalogue."""
         (folder / _CATALOGUE).mkdir()
         (folder / _CATALOGUE / f"{NAME}.toml").write_text(STUDY)
 
@@ -47,7 +47,7 @@ class Service(Session):
         """Serve until the client has ended the service."""
         with elsewhere(), socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        # A background process may have been started with this signal ignored.
+        # A shell starts background processes with this signal ignored.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         served = os.getpid()
         client = os.fork()
@@ -62,12 +62,12 @@ class Service(Session):
         with elsewhere():
             os.kill(client, signal.SIGKILL)
             _, status = os.waitpid(client, 0)
-        # Ended by a signal, as it ends every day.
+        # Interrupted, as a service usually is.
         return ended if ended not in {0, 130} else abs(os.waitstatus_to_exitcode(status))
 
 
 class _Visitor:
-    """The client, of the service that is process `served`."""
+    """The client of the service in process `served`."""
 
     def __init__(self, address: str, served: int) -> None:
         from autotune.client import Client
@@ -78,7 +78,7 @@ class _Visitor:
         self._give_up_at = time.monotonic() + _BEGINS_S
 
     def work(self) -> int:
-        """Ask and tell until there is nothing more; return 0 then, and 3 if the service does not answer any more."""
+        """Ask and tell until the study is finished; return 0, or 3 if the service stops answering."""
         from autotune.client import ServiceError
 
         is_finished, last = False, ""
@@ -94,11 +94,11 @@ class _Visitor:
         if not is_finished:
             print(f"the client: {last}", file=sys.stderr, flush=True)
         os.kill(self._served, signal.SIGINT)
-        # The service may have ended already, and is told by this process's own end how it went.
+        # The exit code of this process tells the parent how it went, even if the service has ended already.
         return 0 if is_finished else 3
 
     def _next(self) -> bool:
-        """Tell what was asked, and ask for more; return whether there is nothing more."""
+        """Report the last run and ask for the next; return whether the study is finished."""
         from autotune.client import ServiceError
 
         out = Path("out")

@@ -1,4 +1,4 @@
-"""What the faults strike: commands and clients as users start them, small, and always the same."""
+"""The sessions that faults strike: commands and clients as users start them, small and deterministic."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ _real_monotonic, _real_sleep = time.monotonic, time.sleep
 
 
 def be_quick() -> None:
-    """Let nobody here wait: who sleeps finds that the time has passed. To be called before ours is imported."""
+    """Replace `time.sleep` by a jump of `time.monotonic`. Call it before autotune is imported."""
     ahead_s = 0.0
 
     def sleep(seconds: float) -> None:
@@ -35,12 +35,12 @@ def be_quick() -> None:
 
 
 def be_patient() -> None:
-    """Let this process wait as others do."""
+    """Restore the real `time.sleep` and `time.monotonic`."""
     time.sleep, time.monotonic = _real_sleep, _real_monotonic
 
 
 def know_before() -> None:
-    """Find out once, for all forks, what is the same in each: that is more than half of what a small session takes."""
+    """Compute once for all forks what each session would compute again: more than half of its time."""
     import importlib.metadata
 
     from sqlalchemy.orm import configure_mappers
@@ -76,25 +76,25 @@ def know_revisions() -> None:
 
 
 class Session(ABC):
-    """One kind of session: how its folder is made, what is run there, and whether its storage is a server's."""
+    """A kind of session: how to prepare its folder, what to run there, and whether its storage is on a server."""
 
     name: str
     has_server = False
 
     def why_not(self) -> str | None:
-        """Return why there can be no such session here; None if there can."""
+        """Return why this machine cannot run the session; None if it can."""
         return None
 
     def url(self) -> str:
-        """Return the address of its storage, in the current folder."""
+        """Return the address of the storage; a file is in the current folder."""
         return f"sqlite:///{Path(DATABASE).absolute()}"
 
     def prepare(self, folder: Path) -> None:
-        """Make what is there before the session."""
+        """Write the files that the session needs."""
         (folder / f"{NAME}.toml").write_text(STUDY)
 
     def begin(self) -> None:  # noqa: B027  most have nothing there
-        """Make what no folder holds, anew for each event."""
+        """Create what is not in the folder, once per event."""
 
     @abstractmethod
     def run(self) -> int:
@@ -102,7 +102,7 @@ class Session(ABC):
 
 
 def play_machine(folder: Path) -> None:
-    """Let this process have cores of its own, in its folder, and note what is stored as soon as it is acknowledged."""
+    """Give this process its own core locks and executor, and record acknowledged runs."""
     from autotune.execution import core_pool
     from autotune.tuning import session
     from tests.support.faults import local
@@ -110,7 +110,7 @@ def play_machine(folder: Path) -> None:
     locks = folder / "locks"
     locks.mkdir(exist_ok=True)
     core_pool.user_folder = lambda: locks
-    # It looks at every process of this machine, of which there are now more and now less; none is a run's.
+    # It scans all processes of the machine, so the number of system calls would vary; none of them is a run.
     session.end_left_over = lambda runs: 0
     stub = types.ModuleType(_STUB)
     for name in ("RayExecutor", "ClusterExecutor", "local_cluster"):
@@ -120,7 +120,7 @@ def play_machine(folder: Path) -> None:
 
 
 def note_acknowledged() -> None:
-    """Note of this process what is stored as soon as it is acknowledged."""
+    """Make this process record runs as soon as the storage has acknowledged them."""
     from autotune.storage.study_store import StudyStore
 
     add_runs = StudyStore.add_runs
@@ -134,13 +134,13 @@ def note_acknowledged() -> None:
 
 
 def note(*lines: str) -> None:
-    """Note what is acknowledged."""
+    """Append lines to the record of acknowledged runs."""
     with elsewhere(), Path(ACKNOWLEDGED).open("a") as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
 def command(*words: str) -> int:
-    """Be `autotune` with these words; return its exit code."""
+    """Run `autotune` with these words in this process; return its exit code."""
     from autotune.cli.app import main
 
     sys.argv = ["autotune", *words]
@@ -167,7 +167,7 @@ class OnServer(Session):
     has_server = True
 
     def why_not(self) -> str | None:
-        """Return why there is no server."""
+        """Return why there can be no server."""
         return postgres.missing()
 
     def url(self) -> str:
@@ -175,7 +175,7 @@ class OnServer(Session):
         return server_database.url()
 
     def begin(self) -> None:
-        """Make an empty database."""
+        """Create an empty database."""
         server_database.make_empty()
 
 
@@ -195,7 +195,7 @@ class Batch(Session):
     name = "batch"
 
     def prepare(self, folder: Path) -> None:
-        """Make a cluster without nodes."""
+        """Create the scheduler and the site file."""
         from tests.support.faults import queue
 
         super().prepare(folder)
@@ -214,7 +214,7 @@ class Batch(Session):
 
 
 class AskAndTell(Session):
-    """A client of `AskTell`, which computes what it is asked for; what it was given it keeps in a file of its own."""
+    """A client of `AskTell` that computes each run itself and keeps its current run in a file."""
 
     name = "ask-tell"
     _study: Mapping[str, Any] = {
@@ -228,10 +228,10 @@ class AskAndTell(Session):
     }
 
     def prepare(self, folder: Path) -> None:
-        """Make nothing."""
+        """Write no files."""
 
     def run(self) -> int:
-        """Ask and tell until there is nothing more."""
+        """Ask and tell until the study is finished."""
         from autotune.asktell import AskTell, FinishedError, RunReport
         from autotune.errors import AutotuneError
         from autotune.studyfile import StudyFile

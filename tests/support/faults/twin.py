@@ -15,34 +15,34 @@ from tests.support.faults.recorded import LAUNCHES
 from tests.support.faults.sessions import ACKNOWLEDGED, DATABASE, NAME
 
 _RUNS = Path("autotune-runs", NAME)
-# What the harness itself writes, and the folders whose content is looked at in another way.
+# Files of the harness, and folders that other checks cover.
 _OWN = (ACKNOWLEDGED, LAUNCHES, "queue", "tmp", str(_RUNS))
 
 
 @dataclass(frozen=True)
 class Known:
-    """Something that is left behind, and that is no fault for this reason, or is not mended yet."""
+    """A file that may stay behind, and why."""
 
     begins: str
     only_parted: bool
     reason: str
 
     def covers(self, path: str, fault: Fault) -> bool:
-        """Whether it is about a path, relative to the session's folder, after a fault; it `begins` like a pattern."""
+        """Whether `begins`, a regular expression, matches a path relative to the session's folder after this fault."""
         return re.match(self.begins, path) is not None and (fault.parts or not self.only_parted)
 
 
 KNOWN = (
-    Known("tmp/autotune-asktell-", False, "a disk that fails for ever lets nothing be removed; the next one sweeps it"),
-    Known(r"(tmp/)?[a-z0-9_]{8}$", False, "on such a disk, too: by such a file Python looks for a temporary folder"),
-    Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
-    Known(r"autotune\.db-", False, "what SQLite keeps beside its file while a reader is there"),
+    Known("tmp/autotune-asktell-", False, "nothing can be removed from a disk that fails for ever; the next session does"),
+    Known(r"(tmp/)?[a-z0-9_]{8}$", False, "on such a disk, too: Python tests temporary folders with such a file"),
+    Known("tmp/", True, "a temporary folder of a killed process; the system cleans it up"),
+    Known(r"autotune\.db-", False, "files that SQLite keeps while a reader is connected"),
 )
 
 
 @dataclass
 class Harm:
-    """What a fault did: each a list of what was found, empty where all is well."""
+    """The harm that a fault did, by kind; an empty list means no harm."""
 
     lost: list[str]
     doubled: list[str]
@@ -52,12 +52,12 @@ class Harm:
 
     @property
     def all(self) -> dict[str, list[str]]:
-        """Every kind of harm that was done."""
+        """The kinds of harm that were found."""
         return {kind.name: found for kind in fields(self) if (found := getattr(self, kind.name))}
 
 
 def state(url: str, *, ended: bool = True) -> dict[str, Any]:
-    """Return what the storage of a session holds, in the current folder or on a server; its result if it `ended`."""
+    """Return the content of a session's storage, with the result of the study if it has `ended`."""
     from autotune.errors import StorageError
     from autotune.storage.address import sqlite_path
     from autotune.storage.study_store import StudyStore, study_names
@@ -76,7 +76,7 @@ def state(url: str, *, ended: bool = True) -> dict[str, Any]:
             return {"broken": broken}
         store = StudyStore.read(url, NAME)
     except StorageError:
-        # It is still to be made.
+        # It does not exist yet.
         return {"broken": broken}
     runs = store.runs()
     return {
@@ -98,7 +98,7 @@ def _result(store: Any) -> dict[str, Any]:
     from autotune.results.summary import summarise
 
     summary, made = summarise(store), [trial for trial in store.trials() if trial.runs]
-    # A session that goes on runs the default configuration once more: the machine may be another one by now.
+    # A resumed session measures the default configuration again, since the machine may have changed.
     trials = [[dict(t.configuration), [_run(run) for run in t.runs[: 1 if t.number == 0 else None]]] for t in made]
     return {"trials": trials, "verdict": summary.verdict_sentence(), "winner": summary.configuration}
 
@@ -106,7 +106,7 @@ def _result(store: Any) -> dict[str, Any]:
 def harm(
     folder: Path, fault: Fault, code: int | None, between: dict[str, Any], after: dict[str, Any], twin: "Twin"
 ) -> Harm:
-    """Compare what a session has left that met a fault, `between`, and when it was completed, `after`."""
+    """Compare the state after the fault (`between`) and after the completing session (`after`) with the twin."""
     launches = len(_lines(folder / LAUNCHES))
     left = [*_left(folder, after), *sorted(_files(folder) - twin.files)]
     different = []
@@ -130,12 +130,12 @@ def lost(folder: Path, between: dict[str, Any], after: dict[str, Any]) -> list[s
     told = {line for line in lines if line.startswith("told ")}
     gone = [f"{line} is not stored" for line in sorted(lines - told - stored)]
     if len(told) > len(stored):
-        gone.append(f"{len(told)} runs were told, and {len(stored)} are stored")
+        gone.append(f"{len(told)} runs were reported, but {len(stored)} are stored")
     changes = [(run, kept.get((started, place))) for started, place, run in between.get("runs", [])]
     gone += [f"{run} became {now}" for run, now in changes if now != run]
     for found in (between, after):
         gone += [f"database: {text}" for text in found.get("broken", [])]
-        gone += [f"trial {number} was told without a run" for number in found.get("unfounded", [])]
+        gone += [f"trial {number} is settled without a run" for number in found.get("unfounded", [])]
     return gone
 
 
@@ -149,7 +149,7 @@ def _doubled(after: dict[str, Any], launches: int | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Twin:
-    """A session that was left alone: what is stored, which files there are, and how many runs were launched."""
+    """An undisturbed session: the content of its storage, its files, and the number of launched runs."""
 
     state: dict[str, Any]
     files: frozenset[str]
@@ -157,12 +157,12 @@ class Twin:
 
     @classmethod
     def of(cls, folder: Path, found: dict[str, Any]) -> "Twin":
-        """Return what a folder holds."""
+        """Return the twin of a session that ended in this folder."""
         return cls(found, frozenset(_files(folder)), len(_lines(folder / LAUNCHES)))
 
 
 def _left(folder: Path, after: dict[str, Any]) -> Iterator[str]:
-    """Return leases, jobs, temporary files, and folders of runs that are not stored."""
+    """Yield remaining leases, jobs, temporary files, and folders of runs that are not stored."""
     from autotune.coordination.session_settings import RUNS_LOCK
 
     yield from (f"lease {place}" for place in after.get("leases", []))
