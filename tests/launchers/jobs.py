@@ -1,17 +1,14 @@
-"""Programs to run in tests of launchers, and ways to wait for them."""
+"""Programs to run in tests of launchers, and functions that wait for them."""
 
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from launchers import STDOUT, Job, JobState, JobStatus, Launcher
 from launchers.processes import JOB_VARIABLE, find_marked
-
-# Generous: a slow machine must not fail a test, only a job that hangs.
-DEADLINE_S = 180.0
+from tests.support.waiting import wait_for
 
 # Starts a process that leaves its session, its parent and its process group, and ignores requests to end.
 STUBBORN = """
@@ -31,13 +28,6 @@ time.sleep(%s)
 
 def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-S", "-c", code)
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    give_up_at = time.monotonic() + DEADLINE_S
-    while not what():
-        assert time.monotonic() < give_up_at, "waited in vain"
-        time.sleep(0.01)
 
 
 def wait_for_end(launcher: Launcher, job_id: str) -> JobStatus:

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import psutil
 
 from autotune.execution.user_folder import user_folder
 from tests.support.processes import command_line, living
+from tests.support.waiting import wait_for
 
 _INIT = """
 mkdir -p "$2" && mount -t tmpfs tmpfs "$2" && chmod 700 "$2" && hostname "$1" && ip link set lo up || exit 1
@@ -117,7 +117,7 @@ class Hosts:
         command = ["unshare", *namespaces, "sh", "-c", _INIT, "host", name, private]
         made = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self._processes.append(made)
-        inits = until(lambda: living(_is_ready, psutil.Process(made.pid).children()), 60.0)
+        inits = wait_for(lambda: living(_is_ready, psutil.Process(made.pid).children()), f"host {name}")
         init = inits[0].pid
         at_switch = ["nsenter", f"--target={switch}", "--net", "ip", "link"]
         _checked(*at_switch, "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", str(init))
@@ -138,15 +138,6 @@ def ray_node(
     argv += [f"--num-cpus={cpus}", "--lost-after-s=5", *more]
     log = meeting.with_name(f"{host.name}.log")
     return host.start([*argv, *(["--head"] if head else [])], meeting.parent, log, **settings)
-
-
-def until(find, patience_s: float):
-    """Return what `find` gives as soon as it gives something."""
-    give_up_at = time.monotonic() + patience_s
-    while not (found := find()):
-        assert time.monotonic() < give_up_at, f"not within {patience_s} s"
-        time.sleep(0.05)
-    return found
 
 
 def _is_ready(init: psutil.Process) -> bool:

@@ -4,9 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 from autotune.records.study import State
@@ -14,6 +12,7 @@ from autotune.storage.study_store import StudyStore
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.support.quick_study import quick_sections
 from tests.support.study_folder import StudyFolder
+from tests.support.waiting import PATIENCE_S
 from tests.support.warm import autotune
 
 # A run waits as long as the name of its folder matches what stands in the file `hold`.
@@ -58,7 +57,6 @@ walltime = "10m"
 """
 # Of the license of its jobs, and of a site of its own: `-l wd`.
 _RESOURCES = "wd"
-PATIENCE_S = 240.0
 # `python -m autotune`; but a status that was written on a node which then failed is waited for two seconds only.
 _AUTOTUNE = """
 import runpy
@@ -155,11 +153,3 @@ class PbsStudy(StudyFolder):
         # A command's own threads would only fight for the machine's few cores.
         few = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         return os.environ | few | {"PATH": f"{self.more_path}{os.pathsep}{self.cluster.path}"}
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    """Return when something has become true."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < give_up_at, "waited in vain"
-        time.sleep(0.02)

@@ -8,8 +8,9 @@ import pytest
 from autotune.execution.segments import curve_of
 from autotune.records.outcome import Outcome
 from tests.launchers.fakes.cluster import FakeCluster
-from tests.support.pbs_study import PATIENCE_S, PbsStudy, wait_for
+from tests.support.pbs_study import PbsStudy
 from tests.support.quick_training import TrainingStudy
+from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

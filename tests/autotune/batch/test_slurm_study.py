@@ -3,15 +3,14 @@
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.quick_study import quick_sections
 from tests.support.study_folder import StudyFolder
+from tests.support.waiting import wait_for
 from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -68,13 +67,6 @@ class SlurmStudy(StudyFolder):
 
     def asked(self, *words: str) -> subprocess.CompletedProcess[str]:
         return autotune(self.folder, *words)
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    give_up_at = time.monotonic() + 120.0
-    while not what():
-        assert time.monotonic() < give_up_at, "waited in vain"
-        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from autotune.errors import ExitCode
-from tests.support.hosts import Hosts, ray_node, until, why_not
-from tests.support.quick_study import ONE_RUN, quick_sections
+from tests.support.hosts import Hosts, ray_node, why_not
 from tests.support.study_folder import StudyFolder
+from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = [
     pytest.mark.full,
@@ -20,7 +20,6 @@ pytestmark = [
 ]
 
 TRIALS = 16
-PATIENCE_S = 240.0
 
 WORK = """
 import os, sys, time
@@ -71,7 +70,7 @@ class Place(StudyFolder):
 
     def study(self, host, *more, **settings):
         address = self.meeting / "address"
-        until(address.exists, PATIENCE_S)
+        wait_for(address.exists)
         argv = [
             sys.executable,
             "-m",
@@ -87,7 +86,7 @@ class Place(StudyFolder):
     def hold(self, name):
         """Let no run on a host end any more; return those that it has then."""
         (self.folder / f"launches.log-hold-{name}").touch()
-        return until(lambda: self.running_on(name), PATIENCE_S)
+        return wait_for(lambda: self.running_on(name))
 
     def running_on(self, name):
         started = [x for x, host, _ in self.launches("start") if host == name]
@@ -105,18 +104,18 @@ def test_a_host_that_dies_and_one_that_is_cut_off_cost_their_runs_only(tmp_path)
         head, dies, lost = (hosts.add(f"host{n}", f"10.77.0.{n}") for n in (1, 2, 3))
         nodes = [ray_node(host, place.meeting, place.settings, head=host is head) for host in (head, dies, lost)]
         session = place.study(head, "--ray-nodes", "3")
-        until(lambda: len(place.launches("end")) >= 4, PATIENCE_S)
+        wait_for(lambda: len(place.launches("end")) >= 4)
         killed_runs = place.hold("host2")
         dies.kill()
-        until(lambda: len(place.launches("end")) >= 8, PATIENCE_S)
+        wait_for(lambda: len(place.launches("end")) >= 8)
         cut_off_runs = place.hold("host3")
         lost.cut_off()
         assert session.wait(PATIENCE_S) == 0, place.log
         # Their jobs ended with the study, those of the host that is cut off when it saw that it was alone.
-        until(lambda: not work(head) and not work(lost), PATIENCE_S)
-        until(lambda: not lost.processes(), PATIENCE_S)
+        wait_for(lambda: not work(head) and not work(lost))
+        wait_for(lambda: not lost.processes())
         (place.meeting / "stop").touch()
-        until(lambda: not head.processes(), PATIENCE_S)
+        wait_for(lambda: not head.processes())
         assert nodes[0].wait(PATIENCE_S) == 0
     trials = {row["trial"]: row for row in place.table()}
     assert len(trials) == TRIALS
@@ -143,20 +142,20 @@ def test_jobs_end_with_a_killed_tuner_and_a_study_without_a_node_says_so(tmp_pat
         ray_node(head, place.meeting, place.settings, head=True, cpus=0)
         ray_node(worker, place.meeting, place.settings)
         killed = place.study(head)
-        until(lambda: len(place.launches("end")) >= 3 and work(worker), PATIENCE_S)
+        wait_for(lambda: len(place.launches("end")) >= 3 and work(worker))
         left = [process.pid for process in work(worker)]
         head.running("autotune study")[0].kill()
         killed.wait(PATIENCE_S)
         before = {row["trial"]: row["x"] for row in place.table() if row["state"] == "complete"}
         again = place.study(head)
-        until(lambda: place.log.count("space: ") == 2, PATIENCE_S)
+        wait_for(lambda: place.log.count("space: ") == 2)
         assert not {*left} & {process.pid for process in work(worker)}
-        until(lambda: len(place.launches("end")) >= 8 and work(worker), PATIENCE_S)
+        wait_for(lambda: len(place.launches("end")) >= 8 and work(worker))
         worker.kill()
         assert again.wait(PATIENCE_S) == ExitCode.CANNOT_RUN_HERE, place.log
         assert "nodes of the Ray cluster that are left: none" in place.log
         (place.meeting / "stop").touch()
-        until(lambda: not head.processes(), PATIENCE_S)
+        wait_for(lambda: not head.processes())
     after = {row["trial"]: row["x"] for row in place.table() if row["state"] == "complete"}
     assert len(after) > len(before) >= 1
     assert before.items() <= after.items()
@@ -193,14 +192,14 @@ def test_the_job_script_of_a_pilot_runs_a_study_on_the_nodes_of_its_allocation(t
     with Hosts() as hosts:
         first, second = hosts.add("n1", "10.77.0.1"), hosts.add("n2", "10.77.0.2")
         job = first.start(["bash", script], folder, folder / "job.log", SLURMD_NODENAME="n1", **allocation)
-        until((folder / "asked").exists, PATIENCE_S)
+        wait_for((folder / "asked").exists)
         asked = (folder / "asked").read_text().split("\0")[:-1]
         assert asked == ["bash", "-l", script, "ray-node", str(folder / ".autotune-ray-17")]
         step = second.start(asked, folder, folder / "step.log", SLURMD_NODENAME="n2", **allocation)
         assert step.wait(120) == 0, (folder / "job.log").read_text()
         (folder / "step-ended").touch()
         assert job.wait(PATIENCE_S) == 0, (folder / "job.log").read_text()
-        until(lambda: not first.processes() and not second.processes(), PATIENCE_S)
+        wait_for(lambda: not first.processes() and not second.processes())
     assert {row["state"] for row in place.table()} == {"complete"}
     assert {host for _, host, _ in place.launches("end")} == {"n1", "n2"}
     assert "inside Slurm job 17" in (folder / "job.log").read_text()

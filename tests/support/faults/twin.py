@@ -33,7 +33,7 @@ class Known:
 
 
 KNOWN = (
-    Known("tmp/autotune-asktell-", False, "nothing can be removed from a disk that fails for ever; the next session does"),
+    Known("tmp/autotune-asktell-", False, "a disk that fails for ever keeps it; the next session removes it"),
     Known(r"(tmp/)?[a-z0-9_]{8}$", False, "on such a disk, too: Python tests temporary folders with such a file"),
     Known("tmp/", True, "a temporary folder of a killed process; the system cleans it up"),
     Known(r"autotune\.db-", False, "files that SQLite keeps while a reader is connected"),

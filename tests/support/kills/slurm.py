@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psutil
 
-from launchers.process_tree import start_time
 from tests.support import real_slurm
 from tests.support.faults.sessions import NAME, command, note_acknowledged
 from tests.support.kills.sessions import Session, write_study
+from tests.support.private_scheduler import find_program
 from tests.support.processes import command_line, living
 from tests.support.real_slurm import RealSlurm
 
@@ -59,7 +59,7 @@ class Slurm(Session):
         (folder / "site.toml").write_text(site)
         bin_folder = folder.parent / _BIN
         bin_folder.mkdir()
-        (bin_folder / "sbatch").write_text(_SBATCH.format(sbatch=real_slurm.found("sbatch")))
+        (bin_folder / "sbatch").write_text(_SBATCH.format(sbatch=find_program("sbatch")))
         (bin_folder / "sbatch").chmod(0o755)
 
     def run(self) -> int:
@@ -128,7 +128,7 @@ def serving() -> Iterator[dict[str, str]]:
 
         def bring_back() -> None:
             while not over.wait(_WATCH_S):
-                if start_time(slurm.pids[CONTROLLER]) is None:
+                if slurm.has_ended(CONTROLLER):
                     over.wait(random.uniform(0.0, _AWAY_S))
                     slurm.start(CONTROLLER)
                 elif slurm.node() & {"drained", "down", "down*"}:
