@@ -10,7 +10,7 @@ QUICK = {"confidence": 0.75, "pairs": 3, "max_pairs": 3, "rounds": 2, "candidate
 
 
 def external(**sections) -> StudyFile:
-    """Return a study of a time over two parameters, 8 x 8 but for what is not valid."""
+    """Return a study of a time over two parameters from 1 to 8, with a constraint."""
     values = {
         "name": "mine",
         "objective": "external",
@@ -32,23 +32,23 @@ def external(**sections) -> StudyFile:
 
 
 def seconds(configuration) -> float:
-    """Return how long a run takes: the best is x = 4, y = 4."""
+    """Return the time of a run; the best is x = 4, y = 4."""
     return 10.0 + (configuration["x"] - 4) ** 2 + (configuration["y"] - 4) ** 2
 
 
 def told(study: AskTell, **what: Any) -> tuple[LeasedRun | None, Reply]:
-    """Ask, and tell `what` came of the run."""
+    """Ask, and report `what` as the result of the run."""
     asked = study.ask()
     return asked, study.tell(asked.lease, RunReport(**what))
 
 
 def started(study: AskTell) -> tuple[LeasedRun | None, Reply]:
-    """Measure the default configuration, which comes alone."""
+    """Report a measurement of the default configuration, which is the first run."""
     return told(study, value=80.0)
 
 
 def work(study: AskTell, most: int = 10**6, who: str = "") -> list[LeasedRun]:
-    """Ask, run and tell until there is nothing more, or `most` runs were made; return them."""
+    """Ask, run and tell until the study is finished or `most` runs were made; return the runs."""
     made: list[LeasedRun] = []
     while len(made) < most:
         try:

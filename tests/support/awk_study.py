@@ -1,4 +1,4 @@
-"""A study of a command that takes no time, and sessions of it whose runs wait."""
+"""A study of a command that takes no time, and sessions whose runs wait."""
 
 import os
 import subprocess
@@ -46,23 +46,23 @@ reason = "y shares x out"
 
 
 def brief(study: str) -> str:
-    """Return a study with a verdict of few runs, for tests that look at something else."""
+    """Return the study with a verdict of few runs, for tests of something else."""
     few = "candidates = 1\nconfidence = 0.75\npairs = 3\nmax_pairs = 3\n"
     return study.replace("pairs = 6\nmax_pairs = 6\n", few)
 
 
 def held(folder: Path) -> str:
-    """Return a study whose runs wait, from trial 3 on, while there is a file `hold` in the folder, as there is now."""
+    """Return a study whose runs wait, from trial 3 on, while the file `hold` exists, and create that file."""
     (folder / "hold").touch()
     wait = f"0000[3-9]*|000[1-9]*) while [ -e {folder}/hold ]; do sleep 0.1; done"
-    # No cap is as short as these values.
+    # Values large enough that no cap stops a run.
     program = f"case ${{{{PWD##*/}}}} in {wait};; esac; echo took 100{{x}}"
     return brief(STUDY).replace('"awk", "BEGIN', f'"sh", "-c", "{program}", "BEGIN')
 
 
 @contextmanager
 def held_session(folder: Path, *words: str, **variables: str) -> Iterator["subprocess.Popen[str]"]:
-    """Run a session of the held study, and provide it after its third trial; its runs wait while there is `hold`."""
+    """Run a session of the held study, and provide it after its third trial."""
     (folder / "mine.toml").write_text(held(folder), encoding="utf-8")
     with subprocess.Popen(
         [sys.executable, "-m", "autotune", "study", "./mine.toml", *words],
@@ -81,4 +81,4 @@ def held_session(folder: Path, *words: str, **variables: str) -> Iterator["subpr
             yield session
         finally:
             (folder / "hold").unlink(missing_ok=True)
-            session.kill()  # a test that fails does not wait for it
+            session.kill()  # a failed test must not wait for it

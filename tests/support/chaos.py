@@ -1,4 +1,4 @@
-"""A study that is killed again and again: the harness of `test_chaos.py`, and of `benchmarks/chaos.py` for training."""
+"""A study that is killed again and again, for `test_chaos.py` and the training of `benchmarks/chaos.py`."""
 
 import os
 import random
@@ -22,7 +22,7 @@ os.write(log, f"start {sys.argv[2]}\\n".encode())
 child = os.fork()
 if child == 0:
     os.setsid()
-    os.close(1)  # mpirun would wait for whoever can still write
+    os.close(1)  # mpirun waits until no process can write
     os.close(2)
     time.sleep(60)
     os._exit(0)
@@ -46,12 +46,12 @@ TARGETS = ("coordinator", "worker", "start command")
 
 @dataclass
 class ChaosStudy(StudyFolder):
-    """A study of a quick command in a folder of its own."""
+    """A study of a quick command in a folder."""
 
     trials: int = 8
 
     def write(self, *, mpi: bool = False) -> None:
-        """Write the program and the study file; with `mpi` the program is started by the MPI start command."""
+        """Write the program and the study file; with `mpi` an MPI start command starts the program."""
         (self.folder / "work.py").write_text(_WORK, encoding="utf-8")
         text = _STUDY.format(folder=self.folder, python=sys.executable, ranks="ranks = 1" if mpi else "")
         text += quick_sections(trials=self.trials, repeats="[repeats]\nmax_runs = 3\n")
@@ -63,19 +63,19 @@ class ChaosStudy(StudyFolder):
         return {int(str(row["trial"])): (row["x"], row["took_s"]) for row in rows if row["state"] != "running"}
 
     def stored_runs(self) -> list[tuple[object, ...]]:
-        """Return every run in storage, in order: when it started, and of what."""
+        """Return (start, trial, series, round) of every stored run, in order."""
         return [(run["started"], run["trial"], run["series"], run["round"]) for run in self.table("--runs")]
 
     def ended_runs(self) -> list[str]:
-        """Return the configuration of every run that came to its end, in order."""
+        """Return the x of every run that ended by itself, in order."""
         return [x for (x,) in self.launches("end")]
 
     def left(self) -> list[str]:
-        """Return the processes of this study that are still there."""
+        """Return the running processes of this study."""
         return [line[:120] for process in living(self.belongs) if (line := command_line(process))]
 
     def belongs(self, process: psutil.Process) -> bool:
-        """Whether a process works for this study: it runs in its folder, or was started by who does."""
+        """Whether a process belongs to this study by its working folder or command line."""
         return any(str(self.folder) in text for text in (process.cwd(), *process.cmdline()))
 
 
@@ -88,7 +88,7 @@ def kill_once(study: ChaosStudy, target: str, rng: random.Random) -> int:
 
 
 def strike(study: ChaosStudy, session: subprocess.Popen[bytes], target: str, after_s: float) -> bool:
-    """Kill `target` after a while, as soon as there is one; False if the session ended before."""
+    """Kill `target` after `after_s`, as soon as it exists; return False if the session ended before."""
     deadline = time.monotonic() + after_s
     while time.monotonic() < deadline and session.poll() is None:
         time.sleep(0.02)
@@ -103,7 +103,7 @@ def strike(study: ChaosStudy, session: subprocess.Popen[bytes], target: str, aft
 
 
 def nothing_left(study: ChaosStudy, patience_s: float = 30.0) -> list[str]:
-    """Return what is still running after a generous while; Ray's agents take some seconds to notice."""
+    """Return the processes that still run after a generous wait; Ray's agents take some seconds to end."""
     deadline = time.monotonic() + patience_s
     while study.left() and time.monotonic() < deadline:
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""`autotune` in this process, for what needs no process of its own; `tests.support.warm` gives a command one."""
+"""Run `autotune` in this process; `tests.support.warm` runs it in another one."""
 
 import io
 import os
@@ -13,13 +13,13 @@ from autotune.cli.app import app, main
 
 
 def invoke(*words: str, catch_exceptions: bool = True, **variables: str) -> Result:
-    """Run `autotune` with these words, in the current folder, with a screen of 200 columns unless one is set."""
+    """Run `autotune` with these words in the current folder, on a screen of 200 columns unless COLUMNS is set."""
     columns = os.environ.get("COLUMNS", "200")
     return CliRunner().invoke(app, words, env={"COLUMNS": columns, **variables}, catch_exceptions=catch_exceptions)
 
 
 def run_main(*words: str) -> "CompletedProcess[str]":
-    """Run `autotune` with these words as `invoke` does, and turn a mistake into its message and exit code, too."""
+    """Run `autotune` as `invoke` does, but report mistakes by message and exit code, as the program does."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     arguments = ["autotune", *words]
     with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", arguments):

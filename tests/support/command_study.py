@@ -1,4 +1,4 @@
-"""A stored study of a command, whose runs are put into their folders by hand."""
+"""A stored study of a command, with hand-made folders of runs."""
 
 import json
 from dataclasses import asdict, replace
@@ -27,7 +27,7 @@ OPTIONS = {"argv": ["true", "{x}"], "metrics": [TIME], "success": ["DONE"]}
 
 
 class CommandStudy:
-    """A study of a command whose runs are put into their folders by hand."""
+    """A study of a command; `run` writes the folder of a run and stores it."""
 
     def __init__(self, folder: Path, name: str = "mine", url: str = "") -> None:
         self.name = name
@@ -42,7 +42,7 @@ class CommandStudy:
         return Prepared(study_file(), planned, SPACE, replace(about, reading=planned.reading))
 
     def run(self, x, text, series=TUNING, *, round_number=0, exit_code=0, is_trial=True, **files):
-        """Store a run that printed `text`, as it is read now; return its folder."""
+        """Store a run that printed `text`, with the outcome that the present options read; return its folder."""
         self.made += 1
         folder = self.folder / "autotune-runs" / self.name / f"{self.made:05d}"
         folder.mkdir(parents=True)
@@ -68,7 +68,7 @@ class CommandStudy:
         return folder
 
     def read(self, **changes):
-        """Open the study with other options; return what came of reading it again."""
+        """Open the study with other options; return the result of rereading its runs."""
         self.options = {**OPTIONS, **changes}
         self.store = StudyStore.create(self.url, self.name, self.prepared.definition)
         return reread(self.store, self.prepared)

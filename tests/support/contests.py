@@ -1,4 +1,4 @@
-"""Trials that compete at the end of a study, on paper."""
+"""Simulated trials that compete at the end of a study."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ STUDY = study_file(verdict={"pairs": 6, "max_pairs": 12, "rounds": 3, "candidate
 
 
 def timed(configuration):
-    """Return a time: np=4 and the fast library matter, malloc and bind do nothing."""
+    """Return a time that depends on np (best at 4) and blas, but not on malloc and bind."""
     return (1.0 + 0.25 * abs(configuration["np"] - 4)) * (0.8 if configuration.get("blas") == "fast" else 1.0)
 
 

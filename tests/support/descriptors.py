@@ -1,4 +1,4 @@
-"""A process that may open no more files."""
+"""Exhaust the file descriptors of this process."""
 
 import resource
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def none_left() -> Iterator[None]:
-    """Let every opening of a file fail with EMFILE."""
+    """Make every attempt to open a file fail with EMFILE."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:

@@ -1,4 +1,4 @@
-"""Installed distributions that are not: folders on the path with the metadata that one would have."""
+"""Fake installed distributions: folders on the path with the metadata of a distribution."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from objectives import registry as objectives
 
 
 def installed(monkeypatch, folder: Path, name: str, modules: dict[str, str], entry_points: dict[str, str]) -> None:
-    """Put a distribution on the path: `modules` are texts by module, `entry_points` lines by group."""
+    """Put a distribution on the path, with the texts of its modules and a line of entry points for each group."""
     metadata = folder / f"{name}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -22,7 +22,7 @@ def installed(monkeypatch, folder: Path, name: str, modules: dict[str, str], ent
 
 
 def forget() -> None:
-    """Forget which distributions there are."""
+    """Clear the caches of entry points."""
     start_commands.start_commands.cache_clear()
     batch_systems._others.cache_clear()
     batch_systems._load.cache_clear()

@@ -1,4 +1,4 @@
-"""A machine of two cores that have two hardware threads each, whatever the real one is."""
+"""Simulate a machine with two cores of two hardware threads each."""
 
 import os
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ import pytest
 
 
 def two_cores(folder: Path, patch: pytest.MonkeyPatch, allowed: Iterable[int] = range(4)) -> None:
-    """Show the processors 0 and 2 as the first core, 1 and 3 as the second; this process may use the `allowed` ones."""
+    """Make processors 0 and 2 the first core, 1 and 3 the second; this process may use the `allowed` ones."""
     for cpu in range(4):
         topology = folder / f"cpu{cpu}" / "topology"
         topology.mkdir(parents=True)

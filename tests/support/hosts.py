@@ -1,4 +1,4 @@
-"""Hosts made of namespaces: a network address, a host name, processes and a /tmp/autotune-UID of their own.
+"""Hosts made of namespaces: each has its own network address, host name, processes and /tmp/autotune-UID.
 
 They share the file system, as the nodes of a cluster do. Needs root, iproute2 and util-linux.
 """
@@ -25,7 +25,7 @@ _SWITCH = "ip link add br0 type bridge && ip link set br0 up && echo ready && sl
 
 
 def why_not() -> str:
-    """Return why there can be no hosts here; empty if there can."""
+    """Return why this machine can have no such hosts; empty if it can."""
     if os.geteuid() != 0:
         return "only root makes namespaces"
     missing = [program for program in ("ip", "unshare", "nsenter") if shutil.which(program) is None]
@@ -42,7 +42,7 @@ def why_not() -> str:
 
 @dataclass(frozen=True)
 class Host:
-    """One host: `init` is the id of its first process, which all of its processes end with."""
+    """A host. All of its processes end with its first process, `init`."""
 
     name: str
     address: str
@@ -64,7 +64,7 @@ class Host:
         return process
 
     def processes(self) -> list[psutil.Process]:
-        """Return what runs on the host beside its first two processes."""
+        """Return the processes of the host, without its first two."""
         namespace = _namespace(self.init)
 
         def is_ours(process: psutil.Process) -> bool:
@@ -78,7 +78,7 @@ class Host:
         return [process for process in self.processes() if words in command_line(process)]
 
     def kill(self) -> None:
-        """End the host and everything on it, at once."""
+        """Kill the host and everything on it."""
         psutil.Process(self.init).kill()
 
     def cut_off(self) -> None:
@@ -87,7 +87,7 @@ class Host:
 
 
 class Hosts:
-    """Hosts on one network of their own, which nothing else can reach."""
+    """Hosts on a network that nothing else can reach."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -125,7 +125,7 @@ class Hosts:
         on_host = ["nsenter", f"--target={init}", "--net", "ip"]
         _checked(*on_host, "address", "add", f"{address}/24", "dev", "eth0")
         _checked(*on_host, "link", "set", "eth0", "up")
-        # Some programs look for a default route to find the network device.
+        # Some programs find the network device by the default route.
         _checked(*on_host, "route", "add", "default", "dev", "eth0")
         return Host(name, address, init, self._started)
 
@@ -141,7 +141,7 @@ def ray_node(
 
 
 def _is_ready(init: psutil.Process) -> bool:
-    """Whether a host has its name and its folders: it only sleeps then."""
+    """Whether a host has its name and folders: then it only sleeps."""
     return any(child.name() == "sleep" for child in init.children())
 
 

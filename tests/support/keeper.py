@@ -1,8 +1,8 @@
-"""Starts programs and outlives none of them: run as `python -m tests.support.keeper FOLDER`.
+"""Start programs that end with the tests: run as `python -m tests.support.keeper FOLDER`.
 
-A line of JSON on standard input asks for a program (argv, environment, file of its output); the answer on standard
-output is its process id. The keeper is a subreaper: what its programs start and orphan becomes a child of the keeper.
-When its input or its parent ends it ends all its descendants and removes the folder.
+A line of JSON on standard input asks for a program (argv, environment, output file); the answer on standard output is
+its process id. The keeper is a subreaper: it adopts the orphans of its programs. When its input or its parent ends, it
+ends all its descendants and removes the folder.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from launchers.process_tree import descendants
 
 _LOOK_S = 0.1
 _GRACE_S = 5.0
-# A process that waits for a dead file system cannot be killed.
+# A process that waits for a dead file system ignores SIGKILL.
 _PATIENCE_S = 30.0
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
 
@@ -30,7 +30,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def started(folder: Path) -> subprocess.Popen[bytes]:
-    """Start a keeper, which removes the folder at its end."""
+    """Start a keeper that removes the folder at its end."""
     argv = [sys.executable, "-m", "tests.support.keeper", str(folder)]
     return subprocess.Popen(argv, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
 
@@ -45,12 +45,12 @@ def ask(keeper: subprocess.Popen[bytes], argv: Sequence[str], environment: Mappi
 
 
 def keep(folder: Path) -> None:
-    """Start the programs that standard input asks for, until it or the parent ends; then end them all."""
+    """Start the requested programs until standard input or the parent ends; then end them all."""
     parent = os.getppid()
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    # A process that the tests forked may hold the pipe's other end as well.
+    # The end of the pipe is not enough: a process forked by the tests may hold its other end.
     while os.getppid() == parent:
         _reap()
         if select.select([0], [], [], _LOOK_S)[0]:

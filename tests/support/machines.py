@@ -1,4 +1,4 @@
-"""Simulated machines: a tiled kernel whose best tile depends on how wide a machine is, and on its vendor."""
+"""Simulated machines: a tiled kernel whose best tile depends on the machine's width and vendor."""
 
 import math
 
@@ -26,7 +26,7 @@ FACTS = {
 
 
 def time_s(machine, configuration):
-    """Return the time of a configuration, None where it fails: too many threads with the most unrolling."""
+    """Return the time of a configuration; None if it fails because of too many threads and too much unrolling."""
     x, y, unroll = (configuration[name] for name in ("x", "y", "unroll"))
     if x * y * unroll > 2048:
         return None

@@ -1,4 +1,4 @@
-"""The runs of a session without a session: a run manager around a fake executor."""
+"""Make a run manager around a fake executor, without a session."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def managed(
     scheduler: str = "",
     session: Mapping[str, str] | None = None,
 ) -> RunManager:
-    """Return the manager of runs of the paper objective on 64 cores, unless told otherwise."""
+    """Return a run manager, by default of the paper objective on 64 cores."""
     return RunManager(
         executor,
         pool or CorePool(range(64)),

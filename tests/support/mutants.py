@@ -1,14 +1,14 @@
-"""Measure what the tests notice: change the program at random places, and count the changes that some test catches.
+"""Measure what the tests notice: change the program at random places, and count the changes that a test catches.
 
     python -m tests.support.mutants sample --out DIR            choose mutants; write DIR/mutants.json and DIR/probed
     (cd DIR/probed && ./run test --all --durations=0 ...)       records in DIR/hits which tests reach which mutant
     python -m tests.support.mutants judge --out DIR --junit F   run those tests against each mutant, the quickest first
                                                                 of the default set, then the others
 
-A mutant is one changed expression inside a function of the main path: a comparison or an arithmetic operator
-replaced, a number one larger, a condition negated, a result or a call dropped. Only tests that reach the expression can
-notice it, so only they are run; each mutant has a budget of test time. `judge` prints the share that is killed.
-Run it alone: tests that wait for a core reach the limit of their time, which counts as killed.
+A mutant changes one expression in a function of the main path: it replaces a comparison or an arithmetic operator,
+increments a number, negates a condition, or drops a result or a call. Only tests that reach the expression are run,
+within a budget of test time for each mutant. `judge` prints the share of killed mutants.
+Run it alone: a test that waits too long for a core fails, which counts as a kill.
 """
 
 import argparse
@@ -47,7 +47,7 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Add,
 }  # fmt: skip
 
-# Each process writes a pair of mutant and test once. The probe is in each module: the supervisor imports none of ours.
+# Each process writes a pair of mutant and test once. Every module has its own probe: the supervisor imports no other.
 _PROBE = """
 def _mutant_reached(number, _seen=set()):
     import os
@@ -62,7 +62,7 @@ def _mutant_reached(number, _seen=set()):
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed expression: `text` replaces the characters `begin` to `end`, in the lines `context` of a file."""
+    """A changed expression: `text` replaces the characters `begin` to `end`, in the lines `context` of a file."""
 
     number: int
     room: str
@@ -86,7 +86,7 @@ def changes(source: str) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    # f-strings have no usable places in Python 3.11; annotations do nothing; an inner function is met by itself.
+    # f-strings have no usable positions in Python 3.11, annotations do nothing, and `ast.walk` finds inner functions.
     if isinstance(node, ast.JoinedStr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return
     yield node
@@ -144,7 +144,7 @@ def _place(source: str, node: ast.expr) -> tuple[int, int]:
 
 
 def sample(root: Path, per_room: int, seed: int) -> list[Mutant]:
-    """Choose as many mutants in each room of the main path, every expression equally likely."""
+    """Draw `per_room` mutants in each room of the main path; every expression is equally likely."""
     rng = random.Random(seed)
     mutants: list[Mutant] = []
     for room, folder in ROOMS.items():
@@ -164,7 +164,7 @@ def sample(root: Path, per_room: int, seed: int) -> list[Mutant]:
 
 
 def probe(root: Path, mutants: Sequence[Mutant], hits: Path) -> None:
-    """Change a checkout so that each place of a mutant notes, in the file `hits`, the test that reaches it."""
+    """Change a checkout so that each place of a mutant records the tests that reach it in the file `hits`."""
     by_file: dict[str, list[Mutant]] = defaultdict(list)
     for mutant in mutants:
         by_file[mutant.file].append(mutant)
@@ -173,7 +173,7 @@ def probe(root: Path, mutants: Sequence[Mutant], hits: Path) -> None:
         source = path.read_text(encoding="utf-8")
         inserts = [(mutant.begin, 1, f"(_mutant_reached({mutant.number}), (") for mutant in of_file]
         inserts += [(mutant.end, 0, "))[1]") for mutant in of_file]
-        # Inner expressions close before outer ones, and open after them.
+        # Insert from the end, so that earlier positions stay valid; inner expressions close before outer ones.
         for at, _, text in sorted(inserts, key=lambda insert: (insert[0], insert[1]), reverse=True):
             source = source[:at] + text + source[at:]
         path.write_text(_with_probe(source, hits), encoding="utf-8")
@@ -211,13 +211,13 @@ def read_durations(junit: Path) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Which test noticed a mutant.
+    """The verdict on a mutant.
 
     number: The mutant.
     by: The first test that failed; empty if none did.
     is_default: Whether that test is in the default set.
     tests: How many tests were run.
-    left_out: How many tests reach the mutant and were beyond the budget.
+    left_out: How many tests that reach the mutant exceeded the budget.
     """
 
     number: int
@@ -232,7 +232,7 @@ def judge(checkout: Path, mutant: Mutant, sets: Sequence[Sequence[tuple[float, s
 
     Args:
         sets: The default set, then the others: seconds and node id of each test that reaches the mutant.
-        budget_s: The most time that the tests of a set may take, by these seconds.
+        budget_s: The time that the tests of a set may take together, by these seconds.
     """
     path = checkout / mutant.file
     source = path.read_text(encoding="utf-8")
@@ -253,7 +253,7 @@ def judge(checkout: Path, mutant: Mutant, sets: Sequence[Sequence[tuple[float, s
 def _mutated(source: str, mutant: Mutant) -> str:
     begin = mutant.begin
     if source[begin : mutant.end] != mutant.original:
-        # The file has changed since the sample was taken: the lines around the place find it.
+        # The file has changed since the sample was taken: find the place by the lines around it.
         begin = source.index(mutant.context) + mutant.context.index(mutant.original)
     return f"{source[:begin]}({mutant.text}){source[begin + len(mutant.original) :]}"
 
@@ -275,7 +275,7 @@ def _first_failure(checkout: Path, tests: Sequence[str], limit_s: float) -> str:
         with subprocess.Popen(
             [*command, f"@{listed.name}"],
             cwd=checkout,
-            # Also what a test starts imports the mutant, and nothing that is unchanged is compiled again.
+            # Processes that a test starts must import the mutant, too; unchanged modules keep their compiled files.
             env=os.environ | {"PYTHONPATH": os.fspath(checkout), "PYTHONDONTWRITEBYTECODE": ""},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -342,7 +342,7 @@ def _judge_all(options: argparse.Namespace, mutants: Sequence[Mutant]) -> None:
 
 
 def main() -> None:
-    """Sample, or judge."""
+    """Run `sample` or `judge`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["sample", "judge"])
     parser.add_argument("--out", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""Noise of runs: what a run takes over what it takes on a quiet machine, as a stream of factors in time order."""
+"""Noise of runs: time over the time on a quiet machine, as a stream of factors in time order."""
 
 import csv
 from collections import defaultdict
@@ -11,9 +11,9 @@ from statistics import median
 import numpy as np
 
 Noise = Callable[[np.random.Generator], Iterator[float]]
-"""Starts an endless stream of factors; one value for each run, in the order of the runs."""
+"""Return an endless stream of factors, one for each run in order."""
 
-# A stretch of a recording is replayed as it was; then another one begins elsewhere.
+# Length of the stretches in which a recording is replayed.
 _STRETCH_RUNS = 40
 _DRIFT_BOUND = 0.15
 _DRIFT_STEP = 0.01
@@ -32,14 +32,14 @@ def heavy_tailed(rng: np.random.Generator) -> Iterator[float]:
 
 
 def spikes(rng: np.random.Generator) -> Iterator[float]:
-    """Yield 5 % normal noise; 5 % of the runs are 1.3 to 3 times slower."""
+    """Yield 5 % normal noise, with 5 % of the runs 1.3 to 3 times slower."""
     while True:
         slow = rng.uniform(1.3, 3.0) if rng.random() < 0.05 else 1.0
         yield slow * exp(0.05 * rng.standard_normal())
 
 
 def drift(rng: np.random.Generator) -> Iterator[float]:
-    """Yield 3 % normal noise on a random walk, 1 % a run, which is reflected at +-15 %."""
+    """Yield 3 % normal noise on a random walk of 1 % a run, reflected at +-15 %."""
     level = rng.uniform(-_DRIFT_BOUND, _DRIFT_BOUND)
     while True:
         level += _DRIFT_STEP * rng.standard_normal()
@@ -49,7 +49,7 @@ def drift(rng: np.random.Generator) -> Iterator[float]:
 
 
 def recorded(factors: list[float]) -> Noise:
-    """Return the noise that replays a recording in stretches from random starting points, wrapping around."""
+    """Return noise that replays stretches of a recording from random starting points, wrapping around."""
 
     def replay(rng: np.random.Generator) -> Iterator[float]:
         while True:
@@ -61,7 +61,7 @@ def recorded(factors: list[float]) -> Noise:
 
 
 def read_recording(path: Path) -> list[float]:
-    """Read runs in time order from a table (configuration, wall_s), each over its configuration's median."""
+    """Read runs in time order from a table (configuration, wall_s), relative to their configuration's median."""
     with path.open(encoding="utf-8") as file:
         rows = [(row["configuration"], float(row["wall_s"])) for row in csv.DictReader(file)]
     times = defaultdict(list)

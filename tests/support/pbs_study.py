@@ -1,4 +1,4 @@
-"""A study whose runs are jobs of a stand-in for PBS, tuned by the command in a process of its own."""
+"""A study whose runs are jobs of the fake PBS; each session is a process."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tests.support.study_folder import StudyFolder
 from tests.support.waiting import PATIENCE_S
 from tests.support.warm import autotune
 
-# A run waits as long as the name of its folder matches what stands in the file `hold`.
+# A run waits while the name of its folder matches the pattern in the file `hold`.
 _PROGRAM = """
 import os, re, sys, time
 folder, best, x = sys.argv[1:]
@@ -45,7 +45,7 @@ metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
 name = "random"
 warm_start = false
 """
-# As a user of Gadi writes it; no modules, which are not there.
+# As a user of Gadi writes it, but without modules.
 _SITE = """
 base = "gadi"
 account = "ab12"
@@ -55,9 +55,9 @@ workers = 3
 max_jobs = 10
 walltime = "10m"
 """
-# Of the license of its jobs, and of a site of its own: `-l wd`.
+# A resource that only this site has: `-l wd`.
 _RESOURCES = "wd"
-# `python -m autotune`; but a status that was written on a node which then failed is waited for two seconds only.
+# `python -m autotune`, but it waits only two seconds for a status that was written on a node which then failed.
 _AUTOTUNE = """
 import runpy
 from launchers.batch import BatchLauncher
@@ -68,9 +68,9 @@ runpy.run_module("autotune", run_name="__main__", alter_sys=True)
 
 
 class PbsStudy(StudyFolder):
-    """A study in a folder of its own, and its sessions.
+    """A study in a folder, and its sessions.
 
-    `more_path` is a folder with commands that come before those of the cluster.
+    `more_path` is a folder whose commands take precedence over those of the cluster.
     """
 
     def __init__(self, folder: Path, cluster: FakeCluster) -> None:
@@ -80,18 +80,18 @@ class PbsStudy(StudyFolder):
         cluster.switch("resources", _RESOURCES)
 
     def write(self, trials: int = 5, best: int = 1) -> None:
-        """Write the program, the study file and the site file. At 1 the default is best, and nothing is compared."""
+        """Write the program, the study file and the site file. With `best` 1 the default wins without a verdict."""
         text = _STUDY.format(python=sys.executable, folder=self.folder, best=best) + quick_sections(trials=trials)
         (self.folder / "mine.toml").write_text(text)
         (self.folder / "work.py").write_text(_PROGRAM)
         self.write_site()
 
     def write_site(self) -> None:
-        """Write the site file alone, for another study file."""
+        """Write only the site file, for another study file."""
         (self.folder / "site.toml").write_text(_SITE)
 
     def wrap_qsub(self, lines: str) -> None:
-        """Let these lines of shell run in place of the first qsub; `qsub "$@"` is that, `$study` the study's folder."""
+        """Run these lines of shell instead of the first qsub. They may call `qsub "$@"`; `$study` is the folder."""
         self.more_path.mkdir()
         qsub = self.more_path / "qsub"
         names = f'study={self.folder}\nqsub() {{ {self.cluster.bin}/qsub "$@"; }}\n'
@@ -100,7 +100,7 @@ class PbsStudy(StudyFolder):
         qsub.chmod(0o755)
 
     def hold(self, folders: str | None) -> None:
-        """Let runs wait, those in folders whose names match this; None lets them go on."""
+        """Make runs wait in folders whose names match this pattern; None releases them."""
         path = self.folder / "hold"
         if folders is None:
             path.unlink()
@@ -118,7 +118,7 @@ class PbsStudy(StudyFolder):
         assert self.start(*more).wait(PATIENCE_S) == 0, self.log
 
     def kill(self, session: subprocess.Popen[bytes]) -> None:
-        """End a session without a word."""
+        """Kill a session with SIGKILL."""
         session.send_signal(signal.SIGKILL)
         session.wait()
 
@@ -128,11 +128,11 @@ class PbsStudy(StudyFolder):
 
     @property
     def store(self) -> StudyStore:
-        """The study as it is stored."""
+        """The stored study."""
         return StudyStore.read(f"sqlite:///{self.folder}/autotune.db", "mine")
 
     def launches(self, what: str = "start", folder: str = "") -> list[tuple[str, str, str]]:
-        """Return the starts, or ends, of runs in folders of which this is the beginning: x, job, folder."""
+        """Return (x, job, folder) for each start or end of a run whose folder name begins with `folder`."""
         return [(x, job, name) for x, job, name in super().launches(what) if name.startswith(folder)]
 
     def active(self) -> set[str]:
@@ -140,7 +140,7 @@ class PbsStudy(StudyFolder):
         return {job["id"] for job in self.cluster.state.active()}
 
     def check(self, trials: int = 5) -> None:
-        """Check that every trial is measured, and that what came to its end is what is stored, once."""
+        """Check that every trial is complete, and that each run that ended is stored exactly once."""
         store = self.store
         assert [trial.state for trial in store.trials()] == [State.COMPLETE] * trials, self.log
         stored = Counter((str(run.configuration["x"]), Path(run.job["folder"]).name) for run in store.runs())
@@ -150,6 +150,6 @@ class PbsStudy(StudyFolder):
 
     @property
     def _environment(self) -> dict[str, str]:
-        # A command's own threads would only fight for the machine's few cores.
+        # Several threads of each command would only compete for the few cores of this machine.
         few = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         return os.environ | few | {"PATH": f"{self.more_path}{os.pathsep}{self.cluster.path}"}

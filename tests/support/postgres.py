@@ -1,7 +1,7 @@
-"""A PostgreSQL server of the tests' own: in a temporary folder, on a free port of 127.0.0.1, gone with the test run.
+"""A private PostgreSQL server, in a temporary folder and on a free port of 127.0.0.1, which ends with the test run.
 
-The kernel tells the server when its parent dies, so that it ends with a test run that is killed; what then stays of its
-folder the next server removes.
+The kernel signals the server when its parent dies, so it also ends with a killed test run. The next server then removes
+the folder.
 """
 
 import fcntl
@@ -20,19 +20,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _PREFIX = "autotune-postgres-"
-# A socket's path is short, and user postgres must reach it: TMPDIR may be neither. In memory it is much quicker.
+# The path of a socket must be short and open to user postgres; TMPDIR may be neither. Memory is much quicker.
 _MEMORY, _DISK = Path("/dev/shm"), Path("/tmp")
 USER = "autotune"
 _OWNER = "postgres"  # root may not run a server
 _AUTHENTICATION = ("--auth-local=trust", "--auth-host=scram-sha-256")
-# Nothing here outlives a crash of the machine, and tests are to be quick.
+# Tests need no durability: no data here must survive a crash of the machine.
 _SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60", "shared_buffers=16MB")
 
 _KEEPING = ("synchronous_commit=on", "full_page_writes=on")
 
 
 def missing() -> str | None:
-    """Return why there can be no server here, None if there can."""
+    """Return why this machine can run no server; None if it can."""
     if _binaries() is None or shutil.which("setpriv") is None:
         return "no PostgreSQL server, or no setpriv: apt-get install postgresql util-linux"
     return None if find_spec("psycopg") else "no driver: pip install 'psycopg[binary]'"
@@ -40,11 +40,11 @@ def missing() -> str | None:
 
 @dataclass
 class Server:
-    """A server whose files are in `folder`, which has a socket without a password, too."""
+    """A server with its files, and a socket that needs no password, in `folder`."""
 
     folder: Path
     password: str = field(default_factory=lambda: secrets.token_hex(8))
-    # What it has acknowledged is there after its crash, though not after one of the machine.
+    # Whether acknowledged data survive a crash of the server (not of the machine).
     keeps: bool = False
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
@@ -62,7 +62,7 @@ class Server:
             connection.execute(statement.encode())
 
     def make(self) -> None:
-        """Make the server's files."""
+        """Create the server's files."""
         password = self.folder / "password"
         password.write_text(self.password)
         if os.geteuid() == 0:
@@ -73,7 +73,7 @@ class Server:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
 
     def start(self) -> None:
-        """Start it, on the same port as before if it ran before."""
+        """Start the server, on the same port as before if it ran before."""
         for _ in range(3):
             self.port = self.port or _free_port()
             settings = (
@@ -90,7 +90,7 @@ class Server:
                 if self._answers():
                     return
                 time.sleep(0.02)
-            self.port = 0  # somebody was faster
+            self.port = 0  # another process has taken it
         raise RuntimeError((self.folder / "log").read_text(errors="replace")[-2000:])
 
     def _answers(self) -> bool:
@@ -103,7 +103,7 @@ class Server:
         return True
 
     def stop(self) -> None:
-        """Stop it at once, as a crash would."""
+        """Stop the server at once, as a crash would."""
         if self.process is not None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait()
@@ -112,7 +112,7 @@ class Server:
 
 @contextmanager
 def server(*, keeps: bool = False) -> Iterator[Server]:
-    """Provide a server of one's own; it is gone when the context ends. One that `keeps` may be stopped and started."""
+    """Provide a new server until the context ends. Set `keeps` to stop and restart it without losing data."""
     for folder in (*_MEMORY.glob(f"{_PREFIX}*"), *_DISK.glob(f"{_PREFIX}*")):
         _remove_if_left(folder)
     in_memory = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2**31
@@ -131,18 +131,18 @@ def server(*, keeps: bool = False) -> Iterator[Server]:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove what a test run of this user left that was killed."""
+    """Remove the folder of a server of this user whose test run was killed."""
     try:
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return  # somebody else's, or not yet locked
+        return  # another user's, or not yet locked
     with os.fdopen(lock), suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _started(program: str) -> list[str]:
-    """Return how a program of the server is started: not by root, and ended with this process."""
+    """Return the command that starts a program of the server, not as root, and ends it with this process."""
     owner = [f"--reuid={_OWNER}", f"--regid={_OWNER}", "--init-groups"] if os.geteuid() == 0 else []
     return ["setpriv", "--pdeathsig=QUIT", *owner, f"{_binaries()}/{program}"]
 

@@ -1,4 +1,4 @@
-"""What the private Slurm and Grid Engine of the tests share: a folder, a keeper, and daemons on free ports.
+"""The base of the private Slurm and Grid Engine: a folder, a keeper, and daemons on free ports.
 
 The daemons are children of a *keeper* (`tests.support.keeper`). When the tests end, in whatever way, it ends the
 daemons and everything that they started, and removes the folder.
@@ -27,7 +27,7 @@ class PrivateScheduler(ABC):
     """A scheduler for the tests alone; a context manager that leaves nothing behind.
 
     Attributes:
-        environment: What its commands need.
+        environment: The variables that its commands need.
         pids: The process of each daemon, by name.
     """
 

@@ -1,4 +1,4 @@
-"""The processes of this machine, which may end at any time."""
+"""List processes of this machine, which may end at any time."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ import psutil
 def living(
     is_wanted: Callable[[psutil.Process], bool], among: Iterable[psutil.Process] | None = None
 ) -> list[psutil.Process]:
-    """Return the other processes that are wanted and have not ended; by default of all on this machine."""
+    """Return the other processes that are wanted and have not ended, by default among all of this machine."""
     found = psutil.process_iter() if among is None else among
     return [process for process in found if process.pid != os.getpid() and _is_living(process, is_wanted)]
 
@@ -22,7 +22,7 @@ def left_in(folder: Path) -> list[int]:
 
 
 def command_line(process: psutil.Process) -> str:
-    """Return the words that a process was started with; none if it has ended."""
+    """Return the command line of a process; empty if it has ended."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:
@@ -32,5 +32,5 @@ def command_line(process: psutil.Process) -> str:
 def _is_living(process: psutil.Process, is_wanted: Callable[[psutil.Process], bool]) -> bool:
     try:
         return is_wanted(process) and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, OSError):  # it has ended meanwhile, or is another user's
+    except (psutil.Error, OSError):  # it has just ended, or belongs to another user
         return False

@@ -1,4 +1,4 @@
-"""Settings with which a few runs complete a study: sections of its file, or options of its command."""
+"""Settings that complete a study in a few runs: sections of its file, or options of its command."""
 
 ONE_RUN = """
 [repeats]
@@ -32,7 +32,7 @@ QUICK = [
 
 
 def quick_sections(*, high: int = 1000, repeats: str = ONE_RUN, **budget: int) -> str:
-    """Return the sections of a study with this budget and one parameter: x, from 1, its default, to `high`."""
+    """Return the sections of a study with this budget and one parameter: x from 1, the default, to `high`."""
     limits = "".join(f"{name} = {value}\n" for name, value in budget.items())
     x = f'\n[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = {high}\ndefault = 1\n'
     return f"\n[budget]\n{limits}{repeats}{THREE_PAIRS}{x}"

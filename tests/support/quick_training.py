@@ -1,4 +1,4 @@
-"""A study of a training script that needs nothing but Python, and trains by arithmetic."""
+"""A study of a training script that needs only Python and trains by arithmetic."""
 
 import sys
 from collections import Counter
@@ -41,7 +41,7 @@ max_steps = 9
 
 @dataclass
 class TrainingStudy(ChaosStudy):
-    """A study of a training script in a folder of its own."""
+    """A study of a training script in a folder."""
 
     trials: int = 12
     rule: str = ""
@@ -54,12 +54,12 @@ class TrainingStudy(ChaosStudy):
         (self.folder / "mine.toml").write_text(text, encoding="utf-8")
 
     def outcome(self) -> list[tuple[object, object]]:
-        """Return x and the steps of every trial, in their order: one that was never launched leaves a number unused."""
+        """Return x and the steps of every trial, in order. Numbers may be missing, of trials never launched."""
         rows = sorted(self.table(), key=lambda row: row["trial"])
         return [(row["x"], row.get("steps")) for row in rows]
 
     def trained(self) -> Counter[tuple[str, str]]:
-        """Return how often each step of each configuration was trained in tuning."""
+        """Return how often tuning trained each step of each configuration."""
         path = self.folder / "steps.log"
         lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
         return Counter((x, step) for x, step, confirming in lines if confirming == "False")

@@ -1,12 +1,12 @@
-"""Scores of a search on a measured table, and the same of random search, computed exactly rather than drawn.
+"""Score a search on a measured table against random search, whose scores are computed exactly, not sampled.
 
-Random search draws n of N configurations without repeats. None of the i best is among them with probability
-C(N - i, n) / C(N, n); everything about it follows from that.
+Random search draws n of N configurations without repeats. It misses the i best with probability C(N - i, n) / C(N, n);
+all its scores follow from that.
 
-The field's score is the performance over time of Willemsen et al., "A methodology for comparing optimization
-algorithms for auto-tuning" (2024; PyPI autotuning-methodology): how far, relatively, a search is from random search's
-expected best towards the optimum, averaged over equidistant times; 0 is random search, 1 is the optimum at once. Here
-random search is exact, and meets failures; theirs takes the value at the expected rank, of what worked.
+The usual score is the performance over time of Willemsen et al., "A methodology for comparing optimization algorithms
+for auto-tuning" (2024; PyPI autotuning-methodology): the relative position of a search between random search's expected
+best and the optimum, averaged over equidistant times; 0 is random search, 1 is the optimum at once. Here random search
+is exact and includes failures; theirs takes the value at the expected rank among successful runs.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# The field's: the time at which random search is expected to have come 95 % of the way from median to optimum.
+# As in the paper: the time at which random search is expected to be 95 % of the way from the median to the optimum.
 _CUTOFF = 0.95
 _TIMES = 1_000
 
 
 @dataclass(frozen=True)
 class RandomSearch:
-    """Random search over N values: `missed` (B + 1, N + 1), `missed[n, i]` = P(none of the i best after n draws).
+    """Random search over N values: `missed` (B + 1, N + 1), `missed[n, i]` = P(n draws miss the i best).
 
-    `ordered` (N,) are the values, the best first, a failure as the worst value.
+    `ordered` (N,) are the values, the best first; a failure has the worst value.
     """
 
     ordered: Floats
@@ -41,7 +41,7 @@ class RandomSearch:
         missed = np.ones((budget + 1, size + 1))
         left = size - np.arange(size + 1)
         for n in range(1, budget + 1):
-            # The n-th draw misses, too: (N - i - n + 1) of the (N - n + 1) that are left.
+            # Probability that the n-th draw misses, too: (N - i - n + 1) of the (N - n + 1) remaining values.
             remaining = size - n + 1
             chance = np.maximum(left - n + 1, 0) / remaining if remaining > 0 else np.zeros(size + 1)
             missed[n] = missed[n - 1] * chance
@@ -60,19 +60,19 @@ class RandomSearch:
         return np.sqrt(np.maximum(first @ self.ordered**2 - self.expected_best() ** 2, 0.0))
 
     def quantile(self, share: float) -> Floats:
-        """Return the value that is reached with probability `share` after 1 to B draws, (B,)."""
+        """Return the values that 1 to B draws reach with probability `share`, (B,)."""
         reached = (1.0 - self.missed[1:, 1:]) >= share - 1e-12
         quantiles: Floats = self.ordered[reached.argmax(axis=1)]
         return quantiles
 
     def evaluations_to(self, within: float) -> tuple[float, float]:
-        """Return the expected min(T, B + 1), T the draw that first is `within` of the optimum, and P(T <= B)."""
+        """Return the mean of min(T, B + 1), where draw T is the first `within` of the optimum, and P(T <= B)."""
         good = int((self.ordered <= self.ordered[0] * (1.0 + within)).sum())
         return float(self.missed[:, good].sum()), float(1.0 - self.missed[-1, good])
 
 
 def evaluations_to(best: Sequence[float] | Floats, optimum: float, within: float, budget: int) -> int:
-    """Return the evaluation that first is `within` of the optimum (relatively), `budget` + 1 if none was."""
+    """Return the first evaluation `within` (relatively) of the optimum, or `budget` + 1."""
     reached = np.flatnonzero(np.asarray(best)[:budget] <= optimum * (1.0 + within))
     return int(reached[0]) + 1 if len(reached) else budget + 1
 
@@ -88,9 +88,9 @@ class Baseline:
 
     @classmethod
     def of(cls, values: Floats, costs_s: Floats, budget: int) -> "Baseline":
-        """Return the baseline for `budget` evaluations, or to the field's cut-off where that comes first.
+        """Return the baseline for `budget` evaluations, or to the paper's cut-off if that comes first.
 
-        `values` (N,) has NaN for failures, `costs_s` (N,) what each took, failures included: random search meets them.
+        `values` (N,) has NaN for failures. `costs_s` (N,) is the time of each evaluation, including failures.
         """
         budget = min(budget, len(values))
         worked = ~np.isnan(values)
@@ -101,8 +101,8 @@ class Baseline:
         return cls(expected, float(np.nanmin(values)), cost_s, max(horizon_s, cost_s))
 
     def at(self, times_s: Floats) -> Floats:
-        """Return the expected best at times, (t,); before the first evaluation is done, that one's."""
-        # Evaluations that are done, as for a search: a line between them would be half an evaluation ahead.
+        """Return the expected best at times, (t,); before the end of the first evaluation, its value."""
+        # Only finished evaluations count, as in a search: interpolation would be half an evaluation ahead.
         done = np.floor(times_s / self.cost_s + 1e-9).astype(int)
         best: Floats = self.expected[np.clip(done, 1, len(self.expected)) - 1]
         return best
@@ -110,7 +110,7 @@ class Baseline:
     def score(self, best: Floats, costs_s: Sequence[float]) -> float:
         """Return the performance over time of a search with `best` values so far (n,) that took `costs_s` (n,).
 
-        A search that has ended keeps its best. Before its first evaluation is done it has that one's value.
+        A finished search keeps its best value. Before the end of its first evaluation it has the value of that one.
         """
         times_s = np.linspace(min(self.cost_s, self.horizon_s), self.horizon_s, _TIMES)
         random = self.at(times_s)
@@ -122,7 +122,7 @@ class Baseline:
 
 
 def _cutoff_evaluations(worked: Floats) -> int:
-    """Return the field's cut-off for values (N,): its expected index of the best of n draws is n (N + 1) / (n + 1)."""
+    """Return the paper's cut-off for values (N,): the expected rank of the best of n draws is n (N + 1) / (n + 1)."""
     falling = np.sort(worked)[::-1]
     target = falling[-1] + (float(np.median(falling)) - falling[-1]) * (1.0 - _CUTOFF)
     place = int(np.flatnonzero(falling <= target)[0])

@@ -1,4 +1,4 @@
-"""The smallest real input of pw.x: two atoms of silicon. A run takes half a second of two cores."""
+"""The smallest real input of pw.x: two atoms of silicon, half a second on two cores."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ _SHIPPED = Path(__file__).parents[2] / "studies" / "inputs" / "si-scf.in"
 
 
 def silicon() -> str:
-    """Return the input of the shipped silicon, with fewer digits."""
+    """Return the shipped silicon input with a looser threshold."""
     text = _SHIPPED.read_text(encoding="utf-8")
     for whole, less in (("conv_thr = 1d-10", "conv_thr = 1d-6"), ("outdir = './out/'\n", "")):
         assert whole in text

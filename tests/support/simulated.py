@@ -1,4 +1,4 @@
-"""Simulated studies: the real runner and the real confirmation, with runs that take simulated time only.
+"""Simulated studies: the real tuning loop and the real verdict, with runs in simulated time.
 
 Shared by `test_trust.py` and `benchmarks/verdicts/trust.py`.
 """
@@ -31,23 +31,23 @@ from tests.support.fakes import SECONDS, definition
 from tests.support.managers import managed
 
 ValueOf = Callable[[Configuration, np.random.Generator], float | Outcome]
-"""Draws one run of a configuration: how many seconds it takes, or how it fails."""
+"""Draw a run of a configuration: its seconds, or its failure."""
 
 
 def objective() -> ReplayObjective:
-    """Return the objective of a replay that only its executor gives runs."""
+    """Return the objective of a replay without a table; its executor makes the runs."""
     return ReplayObjective(RecordedTable((), SECONDS, {}))
 
 
 class SimulatedExecutor(simulated_executor.SimulatedExecutor):
-    """The executor of a replay, with runs from a function; with `steps`, a run tells that many equal steps."""
+    """The executor of a replay, with runs from a function; with `steps`, each run reports as many equal steps."""
 
     def __init__(self, value_of: ValueOf, seed: int, *, steps: int = 0) -> None:
         super().__init__(lambda configuration, rng, _worker: told(value_of(configuration, rng), steps), seed)
 
 
 def told(drawn: float | Outcome, steps: int = 0) -> RecordedRun:
-    """Return the run that takes so long if nothing stops it, or that fails at once."""
+    """Return a run that takes the drawn seconds if nothing stops it, or fails at once."""
     if isinstance(drawn, Outcome):
         assert drawn.failure is not None
         said = {"failure": drawn.failure.value, "code": drawn.code, "message": drawn.message}
@@ -57,13 +57,13 @@ def told(drawn: float | Outcome, steps: int = 0) -> RecordedRun:
 
 
 def run_for(task: Task, elapsed_s: float, steps: int = 0) -> Outcome:
-    """Return how a run ends that takes `elapsed_s` if nothing stops it."""
+    """Return the outcome of a run that takes `elapsed_s` if nothing stops it."""
     return simulated_executor.simulate_run(task, told(elapsed_s, steps))
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """A study in memory, and what answers its runs."""
+    """A study in memory, and the executor of its runs."""
 
     executor: SimulatedExecutor
     study: StudyFile
@@ -79,7 +79,7 @@ class Simulation:
         return self.asker.store
 
     def tune(self, trials: int | None = None) -> Ending:
-        """Tune until there are `trials`, those of the study file unless told otherwise."""
+        """Tune until there are `trials`, by default as many as the study file says."""
         budget = self.study.budget if trials is None else BudgetSection(trials=trials)
         study = self.study.model_copy(update={"budget": budget})
         with TemporaryDirectory() as folder:
@@ -103,7 +103,7 @@ def simulated_study(
     verdict: VerdictSection | None = None,
     sampler: str = "autotune",
 ) -> tuple[StudyStore, Verdict | None, SimulatedExecutor]:
-    """Tune and confirm; the verdict is None where nothing looked better than the default configuration."""
+    """Tune and confirm; the verdict is None if nothing looked better than the default configuration."""
     study = study_file(trials=trials, seed=seed, repeats=repeats, verdict=verdict, sampler=sampler)
     simulation = Simulation.of(space, executor, study)
     simulation.tune()
@@ -118,7 +118,7 @@ def study_file(
     verdict: VerdictSection | None = None,
     sampler: str = "autotune",
 ) -> StudyFile:
-    """Return a study file with the default settings but for these."""
+    """Return a study file with default settings, except for these."""
     return StudyFile(
         name="simulated",
         objective="simulated",

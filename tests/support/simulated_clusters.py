@@ -1,8 +1,8 @@
 """Simulated clusters: run times of pw.x on machines without measurements.
 
-The truth of a cluster is a sum of costs of its own, whose rates are drawn about what its description says: a computer's
-speed, memory, messages within and across nodes differ by factors from one build and machine to the next, and
-configurations differ by some percent for reasons that no model knows. Nothing of it comes from the performance model.
+The true time is a sum of costs whose rates are drawn around those in the machine's description: speed, memory and
+messages within and across nodes differ by factors between builds and machines, and configurations differ by some
+percent for reasons that no model knows. Nothing of it comes from the performance model.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ CLUSTERS = (
     ("claix2018", 8, "silicon"),
     ("aion", 4, "oxide"),
 )
-"""Machines as they are described, how many nodes of them a study has, and what runs there."""
+"""A described machine, the number of nodes of the study, and the workload."""
 
 WORKLOADS = {
     "oxide": {"kpoints": 20, "bands": 115, "electrons": 192, "atoms": 24, "grid": 96},
@@ -42,21 +42,21 @@ WORKLOADS = {
     "molecule": {"kpoints": 1, "bands": 320, "electrons": 640, "atoms": 96, "grid": 160},
 }
 
-# Standard deviations of the logarithms: of rates about what is described, of what a configuration adds of its own, and
-# of the runs of one configuration.
+# Standard deviations of logarithms: of rates around the described ones, of the effect peculiar to a configuration, and
+# of the runs of a configuration.
 _RATES = 0.6
 _OWN = 0.01
 _NOISE = 0.02
 _ITERATIONS = 12.0
 _APPLICATIONS = 4.0
 _BYTES = 16.0
-# What an allocator or a binding is worth by chance, at most about twice that.
+# Standard deviation of the effect of an allocator or a binding.
 _SMALL = 0.04
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes of a machine with a workload: its space, what is known of it, and the rates that nobody knows."""
+    """Nodes of a machine with a workload: the space, the known facts, and the true rates, which no model sees."""
 
     name: str
     space: Space
@@ -66,7 +66,7 @@ class Cluster:
 
     @classmethod
     def of(cls, machine: str, nodes: int, workload: str, seed: int) -> Self:
-        """Return a cluster whose unknown rates follow from the seed."""
+        """Return a cluster whose true rates follow from the seed."""
         described = find_machine(machine).facts
         size = WORKLOADS[workload]
         per_node = int(described["cores_per_node"])
@@ -102,7 +102,7 @@ class Cluster:
         return total * np.exp(self._own(rows))
 
     def run_s(self, row: Rows, rng: np.random.Generator) -> float:
-        """Return what a run of value indexes (p,) takes."""
+        """Return the time of a run of value indexes (p,), with noise."""
         return float(self.times_s(row[None, :])[0] * exp(_NOISE * rng.standard_normal()))
 
     def cores(self, rows: Rows) -> Array:
@@ -113,7 +113,7 @@ class Cluster:
 
     @cached_property
     def best_s(self) -> float:
-        """The least time of all configurations; where they cannot be listed, of very many and their neighbours."""
+        """The least time of all configurations; if they cannot be listed, of many samples and their neighbours."""
         rng = np.random.default_rng(0)
         if self.space.size.value <= 300_000:
             return float(self.times_s(self.space.all_indices()).min())
@@ -129,7 +129,7 @@ class Cluster:
         return float(times.min())
 
     def _own(self, rows: Rows) -> Array:
-        """What is peculiar to each configuration, and what words are worth, as logarithms (n,)."""
+        """Return the effects of words and those peculiar to each configuration, as logarithms (n,)."""
         rng = np.random.default_rng([self.seed, 7])
         own = np.zeros(len(rows))
         for column in self.space.columns(rows).values():

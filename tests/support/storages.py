@@ -8,7 +8,7 @@ from optuna.trial import TrialState, create_trial
 
 
 def foreign(url, name="another program's"):
-    """Write a study of another program, which calls its attributes as autotune does."""
+    """Store a study of another program whose attributes have names that autotune uses, too."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(storage=RDBStorage(url), study_name=name)
     study.set_user_attr("verdict", {"winner": 0})
@@ -22,7 +22,7 @@ def foreign(url, name="another program's"):
 
 
 def rows(url):
-    """Return everything that a storage holds, by table, but for its version."""
+    """Return all rows of a storage by table, without its version."""
     engine = sa.create_engine(url)
     metadata = sa.MetaData()
     with engine.connect() as connection:
@@ -47,7 +47,7 @@ def version(url):
 
 
 def set_version(url, version):
-    """Let a storage be of another version; 0 is one without a version."""
+    """Set the version of a storage; 0 removes it."""
     if version:
         _change(url, f"UPDATE autotune_schema SET version = {int(version)}")
     else:
@@ -55,7 +55,7 @@ def set_version(url, version):
 
 
 def set_revision(url, revision):
-    """Let Optuna's tables be of another revision."""
+    """Set the revision of Optuna's tables."""
     _change(url, f"UPDATE alembic_version SET version_num = '{revision}'")
 
 

@@ -1,4 +1,4 @@
-"""Trials that are stored without a sampler: tests choose their configurations."""
+"""Store trials whose configurations the test chooses, without a sampler."""
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
@@ -15,7 +15,7 @@ def add_trial(
     *outcomes: Outcome,
     worth: Observation | None = None,
 ) -> TrialRecord:
-    """Store a trial with a run for each of `outcomes`; it is settled if it has a `worth`."""
+    """Store a trial with a run for each outcome, and settle it if it has a `worth`."""
     number = store.add_trial(configuration, distributions_of(space))
     store.add_runs([Run(configuration, number, outcome=outcome) for outcome in outcomes])
     if worth is not None:

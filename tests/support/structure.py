@@ -1,4 +1,4 @@
-"""The modules of this project, or of another checkout, and which of its rooms import each other."""
+"""The modules of a checkout, and which of its rooms import each other."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """Return the modules of ours that a module imports, also within functions and for types only."""
+    """Yield the modules of this project that a module imports, including imports in functions and for types."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         targets: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -27,7 +27,7 @@ def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def rooms(known: Mapping[str, Path], root: Path = ROOT) -> dict[str, set[str]]:
-    """Return for each room those that it imports: a room is a folder, or a module at the top of autotune."""
+    """Return the rooms that each room imports. A room is a folder, or a module directly in autotune."""
 
     def room(name: str) -> str:
         folder = known[name].parent.relative_to(root).parts
@@ -40,7 +40,7 @@ def rooms(known: Mapping[str, Path], root: Path = ROOT) -> dict[str, set[str]]:
 
 
 def circles(arrows: Mapping[str, set[str]]) -> set[str]:
-    """Return the rooms that import each other in a circle, or one that does."""
+    """Return the rooms in import circles, and the rooms that import one of those."""
     left = dict(arrows)
     while free := {room for room, targets in left.items() if not targets & left.keys()}:
         left = {room: targets for room, targets in left.items() if room not in free}

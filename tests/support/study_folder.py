@@ -1,4 +1,4 @@
-"""A study in a folder of its own: its sessions, and what they, its program and its storage tell."""
+"""A study in a folder: its sessions, their log, the launches of its program and its stored table."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.support.warm import autotune
 
 @dataclass
 class StudyFolder:
-    """A folder with the study file `mine.toml`, whose program may write lines to `launches.log`."""
+    """A folder with the study file `mine.toml`; its program may append lines to `launches.log`."""
 
     folder: Path
     sessions: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False)
@@ -21,7 +21,7 @@ class StudyFolder:
     def start(
         self, *words: str, python: Sequence[str] = ("-m", "autotune"), environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a session; `session.log` gets what it prints."""
+        """Start a session that prints to `session.log`."""
         with (self.folder / "session.log").open("ab") as log:
             session = subprocess.Popen(
                 [sys.executable, *python, "study", "./mine.toml", *words],
@@ -46,12 +46,12 @@ class StudyFolder:
         return (self.folder / "session.log").read_text()
 
     def table(self, *options: str) -> list[dict[str, object]]:
-        """Return what `autotune trials mine --json` prints with these options; nothing while there is no storage."""
+        """Return the output of `autotune trials mine --json` with these options; empty without a storage."""
         asked = autotune(self.folder, "trials", "mine", *options, "--json")
         return json.loads(asked.stdout) if asked.returncode == 0 else []
 
     def launches(self, kind: str) -> list[list[str]]:
-        """Return the words of the lines of `launches.log` that begin with this word, without it."""
+        """Return the lines of `launches.log` of this kind, the first word, as lists of the other words."""
         path = self.folder / "launches.log"
         lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
         return [words for first, *words in lines if first == kind]

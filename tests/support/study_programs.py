@@ -1,4 +1,4 @@
-"""Programs of studies, as modules: their parts are tested without a process."""
+"""Import programs of studies as modules, so that their parts are tested without a process."""
 
 import importlib.util
 from pathlib import Path
@@ -8,7 +8,7 @@ PROGRAMS = Path("studies/programs").absolute()
 
 
 def loaded(name: str) -> ModuleType:
-    """Return a new module of a program of `studies/programs`."""
+    """Import a program of `studies/programs` as a new module."""
     spec = importlib.util.spec_from_file_location(name, PROGRAMS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

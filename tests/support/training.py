@@ -1,4 +1,4 @@
-"""Training on paper: curves that are known, checkpoints that are real files."""
+"""Simulated training: known curves, and checkpoints that are real files."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ def learned(configuration: Configuration, step: int) -> float:
 
 
 class PaperTraining(PaperObjective):
-    """The paper objective for training: the command has the random seed, too."""
+    """The paper objective for training; its command also has the random seed."""
 
     def __init__(self, metric: Metric = SCORE) -> None:
         self.metrics = (metric,)
@@ -44,7 +44,7 @@ class PaperTraining(PaperObjective):
 
 
 class TrainingExecutor(Executor):
-    """Trains at once, from the checkpoint on; keeps a list of what was trained: (trial, from, to)."""
+    """Train at once from the checkpoint on, and list what was trained: (trial, from, to)."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ def training_study(trials: int, **stopping: object) -> StudyFile:
 
 
 def training_session(folder, executor, study, *, seed=0, workers=1, model=True, kept=False):
-    """Return the store, the manager, and the runner of a session; the store is `kept` in the folder, or in memory."""
+    """Return the store, manager and tuning loop of a session; the store is a file if `kept`, else in memory."""
     known = definition(SPACE, metrics=(SCORE,))
     url = f"sqlite:///{folder / 'autotune.db'}"
     store = StudyStore.create(url, "paper", known) if kept else StudyStore.in_memory(known)

@@ -1,8 +1,8 @@
-"""`python -m autotune` without the seconds that its imports take: run as `python -m tests.support.warm FD`.
+"""Run `python -m autotune` without the seconds of its imports: run as `python -m tests.support.warm FD`.
 
-A server that has done so forks for each command, which has a process, a folder, an environment, cores and files of its
-own, and ends as any other Python does. Commands that start from nothing are tested in `test_played_front_pages.py`, and
-wherever a session is a process to be killed.
+A server that has imported everything forks for each command. The fork has its own folder, environment, cores and files,
+and exits as any Python does. `test_played_front_pages.py` starts commands without this server, as do tests that kill
+sessions.
 """
 
 import atexit
@@ -24,7 +24,7 @@ from pathlib import Path
 from autotune.cli.command_table import COMMANDS
 
 _ROOT = Path(__file__).resolve().parents[2]
-# Commands import what they need when they run: the session has nearly all of it.
+# Commands import what they need when they run; a session imports nearly everything.
 _IMPORTED = (
     *("autotune.cli", "autotune.tuning.session", "autotune.execution.ray_executor", "rich.table"),
     *dict.fromkeys(
@@ -32,23 +32,23 @@ _IMPORTED = (
     ),
 )
 _MOST_BYTES = 2**17
-# Threads do not live on in a forked process.
+# Threads do not survive a fork.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def autotune(
     folder: Path, *words: str, environment: Mapping[str, str] | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `autotune` with these words in a folder, to its end.
+    """Run `autotune` with these words in a folder, and wait for its end.
 
-    Its environment is that of the tests unless one is given; `variables` are added. Its screen has 200 columns unless
-    the environment sets others.
+    `environment` replaces the environment of the tests; `variables` are added. The screen has 200 columns unless the
+    environment sets COLUMNS.
     """
     given = os.environ if environment is None else environment
     try:
         return _server().run(folder, words, {"COLUMNS": "200", **given, **variables})
     except BaseException:
-        # It may still be about to answer.
+        # The server may still answer this request: the next one needs a new server.
         _server().close()
         _server.cache_clear()
         raise
@@ -60,7 +60,7 @@ def _server() -> "_Server":
 
 
 class _Server:
-    """The process that forks, and the way to it."""
+    """The forking process, and a socket to it."""
 
     def __init__(self) -> None:
         self._here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -98,7 +98,7 @@ class _Server:
 
 
 def _serve(requests: socket.socket) -> dict[str, object] | None:
-    """Fork for each request; return it in the process that is to do it, and None when there are no more."""
+    """Fork for each request. Return the request in the fork, and None in this process when there are no more."""
     while True:
         request, files, _, _ = socket.recv_fds(requests, _MOST_BYTES, 2)
         if not request:
@@ -117,11 +117,11 @@ def _serve(requests: socket.socket) -> dict[str, object] | None:
 
 
 def main() -> None:
-    """Serve until the tests end; in a forked process, be `python -m autotune`."""
+    """Serve until the tests end; in a fork, run as `python -m autotune`."""
     before = set(os.environ)
     for name in _IMPORTED:
         import_module(name)
-    # What nobody collects is not copied either.
+    # Frozen objects are never collected, so forks do not copy their pages.
     gc.collect()
     gc.freeze()
     added = {name: value for name, value in os.environ.items() if name not in before}

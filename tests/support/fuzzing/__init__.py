@@ -1,4 +1,4 @@
-"""The parsers of text that others write, each with inputs to begin with.
+"""All parsers of text from outside, each with initial inputs.
 
 `tests/test_parsers.py` reads these inputs, and `benchmarks/fuzz.py` changes them.
 """

@@ -1,6 +1,6 @@
-"""Parsers of what batch systems, drivers, MPI and UCX answer, and of what the kernel lists."""
+"""Parsers of answers of batch systems, drivers, MPI and UCX, and of files of the kernel."""
 
-# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+# ruff: noqa: PLC0415  imports wait until the fuzzer can instrument them
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +39,7 @@ _IN_A_JOB = dict.fromkeys(("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "
 
 
 def _allocation(name: str, *variables: str) -> Callable[[], Made]:
-    """Lines are values of the job's variables, and all of them its file of nodes."""
+    """Take each line as the value of a variable of the job, and the whole text as its file of nodes."""
 
     def make() -> Made:
         from launchers.batch_systems.registry import find_batch_system

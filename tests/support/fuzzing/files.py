@@ -1,6 +1,6 @@
-"""Parsers of what users write, and of files of others: studies, sites, machines, rules, tables."""
+"""Parsers of files of users and other programs: studies, sites, machines, rules, tables."""
 
-# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+# ruff: noqa: PLC0415  imports wait until the fuzzer can instrument them
 
 import shutil
 from pathlib import Path

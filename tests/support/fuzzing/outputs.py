@@ -1,6 +1,6 @@
-"""Parsers of what measured programs read and print: pw.x's inputs and outputs, patterns, progress."""
+"""Parsers of inputs and outputs of measured programs: pw.x, patterns, progress of trainings."""
 
-# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+# ruff: noqa: PLC0415  imports wait until the fuzzer can instrument them
 
 import re
 from pathlib import Path
@@ -58,7 +58,7 @@ def _json_figure() -> Made:
 
 
 def _pattern() -> Made:
-    """The first line is a pattern, the rest an output; the limit of time is a part of what is tried."""
+    """Take the first line as a pattern and the rest as an output; a slow pattern must hit the time limit."""
     from objectives import patterns
 
     patterns.LIMIT_S = 1.0

@@ -1,6 +1,6 @@
-"""Parsers of what autotune itself keeps or is sent: records, tokens, requests."""
+"""Parsers of stored records, tokens, and bodies of requests."""
 
-# ruff: noqa: PLC0415  a parser is imported when the fuzzer can instrument it
+# ruff: noqa: PLC0415  imports wait until the fuzzer can instrument them
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A parser that is fuzzed, and what one is made of."""
+"""The targets of fuzzing, and functions that make them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +11,17 @@ OUTPUTS = "tests/objectives/outputs/*"
 
 Read = Callable[[bytes], object]
 Made = tuple[Read, tuple[type[BaseException], ...]]
-"""The function that reads the bytes, and the exceptions that it may raise."""
+"""A function that parses bytes, and the exceptions that it may raise."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A parser: `make` returns what reads the bytes, and the errors that are an answer.
+    """A parser and its initial inputs.
 
-    `seeds` are files of the project that it begins with, as patterns, and `words` are texts. No
-    input is longer than `most_bytes`.
+    make: Returns the parser, and the errors with which it may refuse an input.
+    seeds: Glob patterns of initial inputs among the files of the project.
+    words: Initial inputs as texts.
+    most_bytes: The greatest length of an input.
     """
 
     name: str
@@ -29,7 +31,7 @@ class Target:
     most_bytes: int = 4096
 
     def corpus(self) -> list[bytes]:
-        """Return what it begins with."""
+        """Return the initial inputs."""
         files = [path for pattern in self.seeds for path in sorted(ROOT.glob(pattern)) if path.is_file()]
         return [path.read_bytes()[: self.most_bytes] for path in files] + [word.encode() for word in self.words]
 

@@ -1,7 +1,6 @@
-"""Every role of a session is killed, alone or with another at the same instant: what becomes of the session.
+"""Kill each process of a session, alone or together with another one, and check how the session recovers.
 
-The processes are real: Ray, supervisors, start commands, jobs of a queue. Only what a program measures is recorded, so
-that a session that was struck can be compared with a twin that was left alone. `roles` finds who is to be killed,
-`sessions` are what is run, `campaign` runs events by the hundred; what must hold afterwards is that of
-`tests.support.faults.twin`.
+The processes are real: Ray, supervisors, start commands, jobs of a queue. Only the measured values are recorded, so
+that a session can be compared with an undisturbed twin. `roles` finds the processes, `sessions` defines what is run,
+`campaign` runs hundreds of events, and `tests.support.faults.twin` checks the result.
 """

@@ -1,6 +1,6 @@
-"""Kills by the hundred: each at a random instant of a session, which the same command then completes.
+"""Run hundreds of kills, each at a random instant of a session, which the same command then completes.
 
-Run as a program, which becomes the parent of whatever is left behind: `start` does that.
+`start` runs this module as a program, which becomes the parent of every orphan.
 """
 
 import importlib
@@ -39,11 +39,10 @@ SESSIONS: tuple[type[Session], ...] = (
     Supervised,
     Slurm,
 )
-HARMS = ("lost", "doubled", "left", "different", "unsaid")
 
 _KILL = Fault("kill -9", "crash")
 _IMPORTED = ("autotune.cli.app", "autotune.tuning.session", "autotune.execution.ray_executor", "rich.table")
-# Ray's agents look now and then whether their raylet is there.
+# Ray's agents check only now and then whether their raylet runs.
 _LEAVE_S = 120.0
 _PATIENCE_S = 900.0
 _STARTS = 12
@@ -51,7 +50,7 @@ _STARTS = 12
 
 @dataclass(frozen=True)
 class Request:
-    """Which events: `targets` are words such as `local coordinator` or `local worker+supervisor`."""
+    """Which targets to kill, such as `local coordinator` or `local worker+supervisor`, and when to stop."""
 
     targets: Sequence[str]
     events: int | None = None
@@ -61,20 +60,20 @@ class Request:
 
 @dataclass
 class Report:
-    """What came of a study in which somebody was killed `events` times: harm by its kind."""
+    """The harm, by kind, that `events` kills did to a study."""
 
     target: str
     events: int = 0
     harm: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, found: Sequence[str]) -> None:
-        """Take note of harm."""
+        """Record harm."""
         if found:
             self.harm.setdefault(kind, []).extend(found)
 
 
 def targets() -> list[str]:
-    """Return every role, and every two at once."""
+    """Return every role and every pair of roles as targets."""
     pairs = [
         f"{session.name} {'+'.join(together)}"
         for session in SESSIONS
@@ -87,9 +86,9 @@ def targets() -> list[str]:
 
 
 def start(request: Request, folder: Path) -> Iterator[Report]:
-    """Run events in a process of their own, in a folder whose path is short; yield what came of each study."""
+    """Run events in a new process, in a folder with a short path; yield a report of each study."""
     environment = os.environ | {
-        # What others do to this machine changes no recorded time, and would end a session that was left alone.
+        # Recorded times do not depend on the load of this machine, which could end an undisturbed session.
         "AUTOTUNE_NOISE": "accept",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
@@ -121,7 +120,7 @@ def start(request: Request, folder: Path) -> Iterator[Report]:
 
 
 class Campaign:
-    """The process that has imported everything, forks for each session, and is the parent of what one leaves."""
+    """Fork a process that has imported everything for each session, and adopt the orphans."""
 
     def __init__(self, folder: Path, rng: random.Random) -> None:
         self._folder = folder
@@ -130,15 +129,15 @@ class Campaign:
         self._twins: dict[str, tuple[Twin, float]] = {}
 
     def twin(self, kind: type[Session]) -> tuple[Twin, float]:
-        """Return what a session comes to that is left alone, and how long it takes."""
+        """Return the result of an undisturbed session, and how many seconds it takes."""
         if kind.name not in self._twins:
-            # The first one imports what all later ones need not.
+            # The first session imports what later ones need.
             self._alone(kind)
             self._twins[kind.name] = self._alone(kind)
         return self._twins[kind.name]
 
     def _alone(self, kind: type[Session]) -> tuple[Twin, float]:
-        """Leave a session alone; on a machine that is busy, Ray may need several attempts to start."""
+        """Run an undisturbed session; on a busy machine Ray may need several attempts to start."""
         for _ in range(_STARTS):
             session, place = self._fresh(kind)
             modules, log, began_s = place.parent / "modules", place.parent / "log", time.monotonic()
@@ -153,7 +152,7 @@ class Campaign:
         raise RuntimeError(log.read_text())
 
     def study(self, target: str, most: int) -> Report:
-        """Run a study in which who plays these roles is killed again and again, until it is complete."""
+        """Kill the target again and again, until the study is complete."""
         name, _, together = target.partition(" ")
         kind = next(session for session in SESSIONS if session.name == name)
         whole, took_s = self.twin(kind)
@@ -165,7 +164,7 @@ class Campaign:
                 began_s = time.monotonic()
                 code, kills = self._session(session, place, together.split("+"), took_s, left)
                 if not kills:
-                    # The machine is less busy than it was: who strikes later comes too late.
+                    # The machine has become less busy: later kills would come after the end.
                     took_s = min(took_s, time.monotonic() - began_s)
                     self._twins[name] = whole, took_s
                 report.events += kills
@@ -192,7 +191,7 @@ class Campaign:
     def _session(
         self, session: Session, place: Path, together: list[str], took_s: float, most: int
     ) -> tuple[int | None, int]:
-        """Run a session and kill who plays the roles, once if it is fatal; return its exit code, and the kills."""
+        """Run a session and kill these roles, only once if that ends it; return its exit code and the kills."""
         pid = forks.begun(place, place.parent / "log", session.run)
         once = not roles.FATAL.isdisjoint(together)
         kills = 0
@@ -227,7 +226,7 @@ class Campaign:
         return dict(json.loads(target.read_text()))
 
     def _processes(self) -> list[str]:
-        """Return what is left of the session after a generous while, and end it."""
+        """Return the processes that a session has left after a generous wait, and end them."""
         give_up_at = time.monotonic() + _LEAVE_S
         while (left := _living()) and time.monotonic() < give_up_at:
             time.sleep(0.05)
@@ -236,7 +235,7 @@ class Campaign:
         return said
 
     def _leftovers(self) -> Iterator[Path]:
-        """Return segments of shared memory and folders of Ray that are left, and remove them."""
+        """Yield remaining segments of shared memory and folders of Ray, and remove them."""
         for path in (*Path("/dev/shm").glob(f"{self._token}-*"), *(self._folder / "l").glob("r-*")):
             yield path
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -270,7 +269,7 @@ def _last_line(log: Path) -> str:
 
 
 def main() -> None:
-    """Run the events that were asked for, a study of each target in turn."""
+    """Run the requested events, a study of each target in turn."""
     request, folder = Request(**json.loads(sys.argv[1])), Path(sys.argv[2])
     (folder / "l").mkdir(mode=0o700, exist_ok=True)
     for name in _IMPORTED:

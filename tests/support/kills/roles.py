@@ -1,4 +1,4 @@
-"""Roles: which of a session's processes is its Ray worker, its raylet, its supervisor."""
+"""Find the processes of a session by role: Ray worker, raylet, supervisor, and so on."""
 
 import os
 import signal
@@ -14,10 +14,10 @@ from tests.support.kills import slurm
 
 _START_COMMANDS = (b"mpirun", b"orterun", b"mpiexec", b"prterun")
 _BACKEND = f"postgres: {postgres.USER} {server_database.NAME} ".encode()
-# Of the environment: the first process of the server.
+# Environment variable: the id of the server's first process.
 SERVER_PROCESS = "KILLS_SERVER_PROCESS"
 _LOOK_S = 0.01
-# Who ends as a service of the system does.
+# Roles that get SIGTERM, as the system stops its services.
 _ASKED = {f"{slurm.CONTROLLER}, asked": signal.SIGTERM}
 
 Words = list[bytes]
@@ -41,7 +41,7 @@ ROLES: Mapping[str, Callable[[Words], bool]] = {
 }
 
 FATAL = frozenset({"coordinator", "gcs", "raylet"})
-"""A session ends with each of them."""
+"""Roles whose end ends the session."""
 
 
 def victim(role: str, coordinator: int) -> int | None:
@@ -56,7 +56,7 @@ def victim(role: str, coordinator: int) -> int | None:
 
 
 def strike(roles: list[str], find: Callable[[str], int | None], until: Callable[[], bool]) -> list[int]:
-    """Kill who plays these roles, all at the same instant, as soon as all are there; nobody after `until`."""
+    """Kill the processes of these roles at once, as soon as all exist; give up when `until` is true."""
     while not until():
         pids = [pid for pid in map(find, roles) if pid is not None]
         if len(pids) == len(roles):
@@ -71,7 +71,7 @@ def strike(roles: list[str], find: Callable[[str], int | None], until: Callable[
 
 
 def _backend() -> int | None:
-    """Return a process of the server that serves a connection of a session; None while there is none."""
+    """Return the server process of a session's connection; None without a connection."""
     server = int(os.environ[SERVER_PROCESS])
     for pid in descendants(server):
         with suppress(OSError):

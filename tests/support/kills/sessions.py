@@ -1,4 +1,4 @@
-"""What is run while somebody of it is killed: sessions as users start them, and a program whose times are recorded."""
+"""The sessions whose processes are killed, started as users start them, and a program with recorded times."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from tests.support.faults.recorded import LAUNCHES
 from tests.support.faults.sessions import DATABASE, NAME, command, note_acknowledged
 from tests.support.quick_study import quick_sections
 
-# It leaves what programs leave that are killed: a process of a session of its own, and a segment of shared memory.
+# When killed, it leaves a process in another session and a segment of shared memory, as real programs do.
 _PROGRAM = """
 import mmap, os, sys, time, zlib
 x, log, token, nap_s = sys.argv[1:]
@@ -50,43 +50,43 @@ metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\S+)' }}]
 
 
 class Session(ABC):
-    """One kind of session; `roles` are those that may be killed in it."""
+    """A kind of session, and the roles that may be killed in it."""
 
     name: str
     roles: tuple[str, ...]
-    # A run is made again so often: who kills it oftener has made it fail.
+    # Runs are retried this often; another kill would make the run fail.
     kills = 2
 
     @classmethod
     def why_not(cls) -> str | None:
-        """Return why there can be no such session here; None if there can."""
+        """Return why this machine cannot run the session; None if it can."""
         return None
 
     @abstractmethod
     def prepare(self, folder: Path, token: str) -> None:
-        """Make what is there before the session; segments of shared memory are to begin with `token`."""
+        """Write the files that the session needs; its segments of shared memory begin with `token`."""
 
     @abstractmethod
     def run(self) -> int:
         """Run the session in the current folder to its end; return its exit code."""
 
     def url(self) -> str:
-        """Return the address of its storage, in the current folder."""
+        """Return the address of the storage; a file is in the current folder."""
         return f"sqlite:///{Path(DATABASE).absolute()}"
 
     def settle(self) -> None:  # noqa: B027  most need not
-        """Wait until its storage answers."""
+        """Wait until the storage answers."""
 
     def left(self) -> list[str]:
-        """Return what the session has left where nobody else looks."""
+        """Return leftovers of the session that no other check finds."""
         return []
 
     def clear(self) -> None:  # noqa: B027  most have nothing
-        """End what belongs to the machine, and not to the session."""
+        """End what was started for the session but does not belong to it."""
 
 
 class Local(Session):
-    """`autotune study` on this machine: a private Ray on one core, which nobody else is to leave alone for that."""
+    """`autotune study` on this machine, with a private Ray on one core that it does not reserve."""
 
     name = "local"
     roles = ("coordinator", "worker", "gcs", "raylet", "supervisor")
@@ -104,7 +104,7 @@ class Local(Session):
 
 
 class Ranks(Local):
-    """The same, of a program that an MPI start command starts."""
+    """The same with a program that an MPI start command starts."""
 
     name = "ranks"
     roles = ("start command", "supervisor", "worker", "coordinator")
@@ -112,7 +112,7 @@ class Ranks(Local):
 
 
 class Batch(Session):
-    """`autotune study` with a batch system, whose jobs go on without it."""
+    """`autotune study` with a batch system, whose jobs outlive the session."""
 
     name = "batch"
     roles = ("coordinator", "supervisor")
@@ -132,12 +132,12 @@ class Batch(Session):
         """Tune to the verdict, a job a run."""
         from launchers.batch import launcher
 
-        # Its commands are called, its jobs are processes: that is half of the time.
+        # Calling the commands in this process halves the time; jobs remain processes.
         state = State(Path("queue").absolute())
         launcher.run_command = lambda argv, folder=None, answer_file=None, *_, **__: called(
             state, argv, folder, answer_file
         )
-        # A job whose supervisor was killed has no status: nobody here is as late as a network file system may be.
+        # A job whose supervisor was killed has no status. No network file system delays files here: wait three seconds.
         launcher.BatchLauncher.__init__.__defaults__ = (None, time.monotonic, 3.0, "")
         os.environ["PATH"] = os.pathsep.join([str(Path("queue", "bin").absolute()), os.environ["PATH"]])
         note_acknowledged()
@@ -152,7 +152,7 @@ class Batch(Session):
 
 
 class OnServer(Batch):
-    """The same with the storage in PostgreSQL, of which a part may be killed: the server then ends all and recovers."""
+    """The same with the storage in PostgreSQL; if one of its parts is killed, it drops all connections and recovers."""
 
     name = "postgresql"
     roles = ("backend", "coordinator", "supervisor")
@@ -167,7 +167,7 @@ class OnServer(Batch):
         return server_database.url()
 
     def prepare(self, folder: Path, token: str) -> None:
-        """Make an empty database, too."""
+        """Create an empty database, too."""
         super().prepare(folder, token)
         server_database.make_empty()
 
@@ -177,7 +177,7 @@ class OnServer(Batch):
 
 
 def on_one_core() -> None:
-    """Let this process have a core, and a folder of locks, that are the campaign's."""
+    """Give this process the campaign's core and folder of locks."""
     from autotune.execution import core_pool, ray_executor
     from autotune.tuning import session
 
@@ -189,7 +189,7 @@ def on_one_core() -> None:
 
 
 def write_study(folder: Path, token: str, nap_s: float, more: str = "") -> None:
-    """Write a program that takes `nap_s`, and its study file."""
+    """Write a program that runs for `nap_s`, and its study file."""
     (folder / "work.py").write_text(_PROGRAM)
     words = {"python": sys.executable, "folder": folder, "log": LAUNCHES, "token": token, "nap_s": nap_s}
     (folder / f"{NAME}.toml").write_text(_STUDY.format(more=more, **words) + quick_sections(trials=2, high=40))

@@ -1,4 +1,4 @@
-"""A real Slurm that is killed, or stopped, and started again; and answers of sbatch that are lost on their way."""
+"""A real Slurm whose controller is killed or stopped and restarted, and whose sbatch loses answers."""
 
 import os
 import random
@@ -20,8 +20,8 @@ from tests.support.real_slurm import RealSlurm
 
 CONTROLLER = "slurmctld"
 _BIN = "bin"
-# Between a submission and its answer there is a moment. Who kills the shell that waits then has the answer lost: with
-# its command, without a word, or as Slurm says it.
+# The shell `answer-of-sbatch` waits between the submission and its answer. If it is killed, the answer is lost: sbatch
+# is killed, too, or prints nothing, or prints an error of Slurm.
 _SBATCH = """#!/bin/sh
 answer=$({sbatch} "$@") || exit
 if sh -c 'sleep 0.4; :' answer-of-sbatch; then echo "$answer"; exit; fi
@@ -38,7 +38,7 @@ _ENDS_S = 120.0
 
 
 class Slurm(Session):
-    """`autotune study` with a real Slurm, whose controller and whose answers come and go."""
+    """`autotune study` with a real Slurm whose controller and answers come and go."""
 
     name = "slurm"
     roles = ("slurmctld", "slurmctld, asked", "answer", "coordinator")
@@ -52,7 +52,7 @@ class Slurm(Session):
         return real_slurm.why_not()
 
     def prepare(self, folder: Path, token: str) -> None:
-        """Write the program, the study file, and an sbatch that takes a moment to answer."""
+        """Write the program, the study file, and an sbatch that answers after a moment."""
         self._token = token
         write_study(folder, token, 0.05)
         site = 'base = "slurm"\nqueue = "debug"\nwalltime = "5m"\npoll_s = 0.2\nworkers = 1\n'
@@ -66,14 +66,14 @@ class Slurm(Session):
         """Tune to the verdict, a job a run."""
         from launchers.batch import launcher
 
-        # A job that Slurm has forgotten, or whose supervisor was killed, has no status: nobody is so late here.
+        # A job that Slurm has forgotten, or whose supervisor was killed, has no status: wait ten seconds for one.
         launcher.BatchLauncher.__init__.__defaults__ = (None, time.monotonic, 10.0, "")
         os.environ["PATH"] = os.pathsep.join([str(Path.cwd().parent / _BIN), os.environ["PATH"]])
         note_acknowledged()
         return command("study", f"./{NAME}.toml", "--warm-start", "off", "--launcher", "slurm", "--site", "./site.toml")
 
     def left(self) -> list[str]:
-        """Return the jobs that have not ended after a while, and the processes that jobs have left."""
+        """Return the jobs and their processes that still run after a generous wait."""
         give_up_at = time.monotonic() + _ENDS_S
         while (left := [*_jobs(), *self._programs()]) and time.monotonic() < give_up_at:
             time.sleep(_LOOK_S)
@@ -94,10 +94,10 @@ class Slurm(Session):
 
 
 def _jobs() -> list[str]:
-    """Return the jobs that wait or go on.
+    """Return the jobs that wait or run.
 
-    A controller that was killed forgets the end of a job that it has just heard of, and takes it for one that runs:
-    nothing of that is on its node, and its run was told by the files of the job.
+    A controller that is killed just after it heard of a job's end still lists the job as running. Such a job has no
+    process on its node, and its run ended by the job's own files, so it does not count.
     """
     shown = subprocess.run(["squeue", "--noheader", "--format=%i %T"], capture_output=True, text=True, check=False)
     if shown.returncode != 0:
@@ -109,7 +109,7 @@ def _jobs() -> list[str]:
 
 
 def controller() -> int | None:
-    """Return the process of the controller, None while it is away."""
+    """Return the process of the controller; None while there is none."""
     with suppress(OSError, ValueError):
         pid = int(Path(os.environ["SLURM_CONF"]).with_name(f"{CONTROLLER}.pid").read_text())
         with suppress(psutil.Error):
@@ -119,9 +119,9 @@ def controller() -> int | None:
 
 @contextmanager
 def serving() -> Iterator[dict[str, str]]:
-    """Start a Slurm, whose controller comes back some seconds after it has ended; provide what its commands need.
+    """Start a Slurm whose controller is restarted some seconds after it has ended; provide its environment.
 
-    A controller that was killed may start a job twice: the node takes it once, and is drained until it is resumed.
+    A killed controller may start a job twice. The node takes it once, and is drained until it is resumed.
     """
     over = threading.Event()
     with RealSlurm() as slurm:

@@ -1,6 +1,6 @@
-"""A study that a service supervises: kill -9 of the service, of the shim that records its end, and of the study itself.
+"""A study under a service: kills the service, the shim that records the study's end, and the study itself.
 
-Run as a program it is `autotune` with the same words, on the one core and in the folder of locks of this campaign.
+Run as a program, it is `autotune` with the same words, on the core and in the folder of locks of this campaign.
 """
 
 import json
@@ -24,7 +24,7 @@ _PATIENCE_S = 600.0
 class Supervised(Session):
     """`autotune serve`, and a person who starts a study of its catalogue and waits for its end.
 
-    The person starts a service anew that was killed, and resumes a study that was given up.
+    The person restarts a killed service and resumes a study that was given up.
     """
 
     name = "served"
@@ -64,7 +64,7 @@ class Supervised(Session):
 
 
 def _started(words: list[str]) -> tuple[subprocess.Popen[str], str]:
-    """Start a service, and return it with its address; none, if it was killed before it told that."""
+    """Start a service; return it with its address, or with a dead one if it was killed before printing it."""
     service = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert service.stdout is not None
     lines = []
@@ -76,7 +76,7 @@ def _started(words: list[str]) -> tuple[subprocess.Popen[str], str]:
 
 
 def main() -> None:
-    """Be `autotune`, whose studies are this program, too."""
+    """Run as `autotune`, and start its studies by this program, too."""
     from autotune.supervision import spawn
 
     make = spawn.command
