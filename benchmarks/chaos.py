@@ -38,7 +38,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.chaos import kill_once, nothing_left
-from tests.support.kills.campaign import HARMS, Request, start, targets
+from tests.support.faults.twin import HARMS
+from tests.support.kills.campaign import Request, start, targets
 from tests.support.quick_training import TrainingStudy
 
 TRAINING = "training"

@@ -49,9 +49,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.faults import library
 from tests.support.faults.campaign import Request, start
+from tests.support.faults.twin import HARMS
 
 _MEMORY, _ROOM_BYTES = Path("/dev/shm"), 2**30
-HARMS = ("lost", "doubled", "left", "different", "unsaid")
 
 
 def _memory() -> Path | None:

@@ -56,6 +56,9 @@ class Harm:
         return {kind.name: found for kind in fields(self) if (found := getattr(self, kind.name))}
 
 
+HARMS = tuple(kind.name for kind in fields(Harm))
+
+
 def state(url: str, *, ended: bool = True) -> dict[str, Any]:
     """Return the content of a session's storage, with the result of the study if it has `ended`."""
     from autotune.errors import StorageError
