@@ -37,10 +37,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.support.chaos import kill_once, nothing_left
 from tests.support.faults.twin import HARMS
 from tests.support.kills.campaign import Request, start, targets
-from tests.support.quick_training import TrainingStudy
+from tests.support.quick_training import TrainingStudy, kill_once, nothing_left
 
 TRAINING = "training"
 
@@ -60,7 +59,7 @@ def kill_trainings(instants: int, rng: random.Random) -> dict[str, object]:
             studies += 1
             struck = 1
             while struck and kills < instants:
-                struck = kill_once(study, "coordinator", rng)
+                struck = kill_once(study, rng)
                 kills += struck
                 left += len(nothing_left(study))
             different += study.start().wait() != 0 or study.outcome() != expected

@@ -6,7 +6,7 @@
 - `study_folder`: a study in a folder and its sessions; `quick_study`, `awk_study`: study files for a few runs.
 - `asking`: clients of an open study; `processes`: processes of this machine; `structure`: imports between rooms.
 - `waiting`: wait for a state.
-- `faults`, `kills`, `chaos`: studies that are disturbed or killed. `hosts`, `pbs_study`: several hosts, a fake PBS.
+- `faults`, `kills`: sessions that are disturbed or killed. `hosts`, `pbs_study`: several hosts, a fake PBS.
 - `postgres`, `real_slurm`, `real_grid_engine`: private servers; `keeper` ends whatever they started.
 - `fuzzing`, `search_scores`, `machines`, `simulated_clusters`: `benchmarks/` may use them, too.
 """

@@ -1,11 +1,17 @@
 """A study of a training script that needs only Python and trains by arithmetic."""
 
+import random
+import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass
 
-from tests.support.chaos import ChaosStudy
+import psutil
+
+from tests.support.processes import command_line, living
 from tests.support.quick_study import quick_sections
+from tests.support.study_folder import StudyFolder
 
 SCRIPT = """
 import json, os, pathlib, sys, time
@@ -40,14 +46,14 @@ max_steps = 9
 
 
 @dataclass
-class TrainingStudy(ChaosStudy):
+class TrainingStudy(StudyFolder):
     """A study of a training script in a folder."""
 
     trials: int = 12
     rule: str = ""
 
-    def write(self, *, mpi: bool = False) -> None:
-        assert not mpi
+    def write(self) -> None:
+        """Write the script and the study file."""
         (self.folder / "train.py").write_text(SCRIPT, encoding="utf-8")
         text = STUDY.format(folder=self.folder, python=sys.executable, rule=self.rule)
         text += quick_sections(trials=self.trials, repeats="")
@@ -63,3 +69,30 @@ class TrainingStudy(ChaosStudy):
         path = self.folder / "steps.log"
         lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
         return Counter((x, step) for x, step, confirming in lines if confirming == "False")
+
+    def left(self) -> list[str]:
+        """Return the running processes of this study."""
+        return [line[:120] for process in living(self._belongs) if (line := command_line(process))]
+
+    def _belongs(self, process: psutil.Process) -> bool:
+        return any(str(self.folder) in text for text in (process.cwd(), *process.cmdline()))
+
+
+def kill_once(study: TrainingStudy, rng: random.Random) -> int:
+    """Run a session and kill its coordinator at a random instant; return 1, or 0 if the session ended before."""
+    session = study.start()
+    try:
+        session.wait(rng.uniform(0.5, 9.0))
+    except subprocess.TimeoutExpired:
+        session.kill()
+        session.wait()
+        return 1
+    return 0
+
+
+def nothing_left(study: TrainingStudy, patience_s: float = 30.0) -> list[str]:
+    """Return the processes that still run after a generous wait; Ray's agents take some seconds to end."""
+    give_up_at = time.monotonic() + patience_s
+    while (left := study.left()) and time.monotonic() < give_up_at:
+        time.sleep(0.2)
+    return left

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chaos import kill_once, nothing_left
-from tests.support.quick_training import TrainingStudy
+from tests.support.quick_training import TrainingStudy, kill_once, nothing_left
 from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.slow, pytest.mark.cores(1), pytest.mark.timeout(900)]
@@ -47,7 +46,7 @@ def test_killed_at_random_instants_it_ends_with_the_same_brackets(tmp_path, undi
     study.write()
     rng = random.Random("training")
     for _ in range(INSTANTS):
-        kill_once(study, "coordinator", rng)
+        kill_once(study, rng)
         assert nothing_left(study) == []
     session = study.start()
     assert session.wait(300) == 0, study.log

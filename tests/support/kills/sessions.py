@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+from launchers.detect import detect
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.fakes.state import State
 from tests.support import postgres
@@ -109,6 +110,11 @@ class Ranks(Local):
     name = "ranks"
     roles = ("start command", "supervisor", "worker", "coordinator")
     more = "ranks = 1"
+
+    @classmethod
+    def why_not(cls) -> str | None:
+        """Return why this machine starts no ranks."""
+        return None if detect() else "no MPI start command"
 
 
 class Batch(Session):
