@@ -85,7 +85,6 @@ def test_t4_results_need_the_name_of_a_machine(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "this is not JSON"),
         ("{}", "neither `cache`"),
         ('{"cache": {"a": 1}, "tune_params_keys": ["x"]}', "cannot be read"),
         ('{"results": [1]}', "form of its format|cannot be read"),

@@ -1,4 +1,4 @@
-"""Mistakes of the command line are not blame_option on the study file."""
+"""Errors name the study file or the command line, whichever has the mistake."""
 
 import pytest
 

@@ -12,13 +12,6 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_every_shipped_study_loads():
-    names = studyfile.catalogue()
-    assert "qe" in names
-    for name, path in names.items():
-        assert studyfile.load(path).name == name
-
-
 def test_the_name_is_that_of_the_file_unless_said(tmp_path):
     assert studyfile.load(write(tmp_path, "objective = 'command'")).name == "mine"
     assert studyfile.load(write(tmp_path, "objective = 'command'\nname = 'other'")).name == "other"
