@@ -73,15 +73,6 @@ def test_job_waits_for_room_and_may_be_cancelled_meanwhile(launcher, folder):
     assert launcher.poll([first])[first].reason is EndReason.CANCELLED
 
 
-def test_next_job_starts_when_there_is_room(launcher, cluster, folder):
-    cluster.switch("slots", "1")
-    ids = []
-    for name in "abc":
-        (folder / name).mkdir()
-        ids.append(launcher.submit(Job(("sleep", "0.1"), folder / name)))
-    assert [wait_for_end(launcher, job_id).exit_code for job_id in ids] == [0, 0, 0]
-
-
 @pytest.mark.parametrize("argv", [READY, python(STUBBORN % 1000)], ids=["meek", "stubborn"])
 def test_job_that_somebody_else_cancelled(launcher, cluster, folder, argv):
     job_id = running(launcher, folder, argv)
