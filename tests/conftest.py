@@ -1,4 +1,4 @@
-"""What holds for every test: none depends on how fast the machine is, or on how the tests were started."""
+"""Settings and fixtures of all tests: no test depends on the speed of the machine, or on how it was started."""
 
 import atexit
 import itertools
@@ -18,11 +18,11 @@ from tests.support.cores import Cores, Files
 from tests.support.real_grid_engine import RealGridEngine
 from tests.support.real_slurm import RealSlurm
 
-# Started in the background of a script they would hand on that Ctrl-C is ignored.
+# A script starts background processes with Ctrl-C ignored, which tests would inherit and pass on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# What else this machine does meanwhile changes no test.
+# Other work on this machine must not fail a test.
 os.environ["AUTOTUNE_NOISE"] = "accept"
-# Other tests use the cores, too: of two ranks that wait for each other by spinning, one mostly has no core.
+# Other tests use the cores, too: ranks that spin while they wait would keep each other from running.
 os.environ.update(OMPI_MCA_mpi_yield_when_idle="1")
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -45,7 +45,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    # Around everything else: no fixture begins before, and the limit of a test's time does not count the wait.
+    # Outermost: the wait comes before all fixtures and does not count towards the time limit of the test.
     _CORES.take(item.path)
     try:
         return (yield)
@@ -56,7 +56,7 @@ def pytest_runtest_protocol(item, nextitem):
 
 @contextmanager
 def connections_closed():
-    """Close the connections of pools that nobody closes: the driver warns of those that are forgotten."""
+    """Close the connections of all pools at the end, since the driver warns of open ones."""
     opened = []
 
     def note(connection, record):
@@ -93,13 +93,13 @@ def postgresql(postgresql_server):
 
 @pytest.fixture
 def sqlite(tmp_path):
-    """Return the address of a SQLite file that is not there yet."""
+    """Return the address of a SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'autotune.db'}"
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def address(request):
-    """Return the address of a fresh storage: one test for each kind."""
+    """Return the address of a fresh storage; run the test once for each kind."""
     return request.getfixturevalue(request.param)
 
 
@@ -115,7 +115,7 @@ def session_slurm():
 
 @pytest.fixture
 def slurm(session_slurm, monkeypatch):
-    """A real Slurm without jobs, the one that its commands talk to during this test. It is started once."""
+    """Provide a real Slurm without jobs, which its commands use during this test; the session starts it once."""
     for name, value in session_slurm.environment.items():
         monkeypatch.setenv(name, value)
     yield session_slurm
@@ -134,7 +134,7 @@ def session_grid_engine():
 
 @pytest.fixture
 def grid_engine(session_grid_engine, monkeypatch):
-    """A real Grid Engine without jobs, the one that its commands talk to during this test. It is started once."""
+    """Provide a real Grid Engine without jobs, which its commands use during this test; the session starts it once."""
     for name, value in session_grid_engine.environment.items():
         monkeypatch.setenv(name, value)
     yield session_grid_engine

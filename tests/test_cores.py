@@ -1,4 +1,4 @@
-"""How the tests of this project share the machine's cores."""
+"""Test files share the cores of the machine."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from autotune.machines.this_machine import this_machine
 from tests.support.cores import Cores, Files, Wanted, wanted
 
 ROOT = Path(__file__).parents[1]
-# In two parts: what this file says itself is that it takes none.
+# In two parts, so that this file does not carry the marks itself.
 MARK = "pytest.mark." + "cores"
 SLOW = "pytest.mark." + "slow"
 CONFTEST = """
@@ -58,7 +58,7 @@ def test_a_file_says_what_it_takes(tmp_path, text, takes):
 
 
 def locked(folder: Path) -> list[int]:
-    """Return the cores that tests have taken."""
+    """Return the cores that tests have locked."""
     found = []
     for cpu in this_machine().cpus:
         with (folder / f"test{cpu}.lock").open("a") as file:
@@ -90,14 +90,14 @@ def test_cores_are_taken_from_the_first_test_of_a_file_to_the_first_of_another(t
 
 
 class Worker:
-    """One that gets tests and makes none of them."""
+    """A worker that accepts tests and runs none."""
 
     def send_runtest_some(self, numbers):
         pass
 
 
 class Scheduled(Files):
-    """Files of a folder, of which nothing was begun yet."""
+    """A scheduler of files that no worker has started."""
 
     def __init__(self, folder, files):
         self.config, self.assigned_work = SimpleNamespace(rootpath=folder), {}
@@ -105,7 +105,7 @@ class Scheduled(Files):
         self.registered_collections = {}
 
     def next_of(self, worker):
-        """Return what a worker gets that has done all of its own; a worker is what takes note of nothing."""
+        """Return the file that a worker gets when it has finished all of its own."""
         for tests in self.assigned_work.get(worker, {}).values():
             tests.update(dict.fromkeys(tests, True))
         self.registered_collections[worker] = [test for tests in self.workqueue.values() for test in tests]
@@ -126,7 +126,7 @@ def test_no_worker_gets_a_file_that_would_wait_for_a_core(tmp_path):
     # All cores are taken.
     assert work.next_of(others[0]) == "slow.py"
     assert [work.next_of(worker)[:3] for worker in (first, *others[1:])] == ["one"] * cores
-    # Each core has a file at work.
+    # Each core is in use by one file.
     assert work.next_of(others[0]) == "none.py"
     assert work.next_of(first)[:3] == "one"
 

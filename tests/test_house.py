@@ -1,4 +1,4 @@
-"""The structure of the code: no rooms import each other in a circle, and the tests mirror the rooms."""
+"""The structure of the code: rooms have no import circles, and the tests mirror the rooms."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every parser of text that others write reads its inputs, and refuses hostile ones in words and soon."""
+"""Every parser of text from outside reads its inputs, and refuses hostile ones quickly, with a message."""
 
 import contextlib
 import signal
@@ -8,7 +8,7 @@ import pytest
 from tests.support.fuzzing import TARGETS
 
 DEEP = "[" * 100_000
-LONG = "9" * 5_000  # more digits than Python makes a number of
+LONG = "9" * 5_000  # more digits than Python converts to a number
 HOSTILE = [
     ("status of a job", "{}"),
     ("status of a job", "[]"),
@@ -53,7 +53,7 @@ def test_a_parser_reads_its_inputs(target):
 def test_a_hostile_input_is_read_or_refused_in_words_and_soon(name, text):
     read, errors = next(target.make() for target in TARGETS if target.name == name)
     signal.signal(signal.SIGVTALRM, pytest.fail)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 5)  # processor time: none of these needs a tenth of a second
+    signal.setitimer(signal.ITIMER_VIRTUAL, 5)  # processor time: each input needs less than 0.1 s
     try:
         with contextlib.suppress(*errors):
             read(text.encode())

@@ -1,4 +1,4 @@
-"""`./run` gets what studies need by their names, also those that were given another name."""
+"""`./run` installs what a study needs by its name, also after the study was renamed."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""`./run` as far as it changes the system: only where it may, and never where the user forbids it."""
+"""`./run` changes the system only if it may, and never if the user forbids it."""
 
 import re
 import subprocess

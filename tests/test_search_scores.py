@@ -16,7 +16,7 @@ VALUES = st.lists(st.one_of(st.floats(0.5, 100.0), st.just(nan)), min_size=1, ma
 
 
 def bests(values: list[float], n: int) -> list[float]:
-    """Every outcome of n draws without repeats, all equally likely."""
+    """Return the best value of every possible n draws without repeats, all equally likely."""
     worst = np.nanmax(values)
     return [min(drawn) for drawn in combinations([worst if v != v else v for v in values], n)]  # noqa: PLR0124
 
@@ -57,7 +57,7 @@ def test_random_evaluations_to_the_optimum_count_every_order(values, budget, wit
 
 
 def test_random_search_of_two_in_ten():
-    """One draw hits the best of ten with 1/10, two with 2/10: the mean over (1, 2, 2, ...) is 1.9 and 1.8."""
+    """One draw hits the best of ten with 1/10, two draws with 2/10: the means of (1, 2, 2, ...) are 1.9 and 1.8."""
     random = RandomSearch.over(np.array([1.0] + [2.0] * 9), 10)
 
     assert random.expected_best()[:2] == pytest.approx([1.9, 1.8])
@@ -84,7 +84,7 @@ def test_evaluations_to_within_are_counted_from_one_and_censored_after_the_budge
 
 @pytest.fixture
 def hundred():
-    """1, 2, ..., 100, each of which takes two seconds."""
+    """A baseline over the values 1, 2, ..., 100, at two seconds each."""
     return Baseline.of(np.arange(1.0, 101.0), np.full(100, 2.0), budget=100)
 
 
@@ -100,7 +100,7 @@ def test_a_smaller_budget_ends_the_time_earlier():
 
 
 def test_the_baseline_is_the_expected_minimum_of_the_evaluations_that_are_done(hundred):
-    """The expected least of n of 1..100 is 101 / (n + 1)."""
+    """The expected minimum of n of 1..100 is 101 / (n + 1)."""
     times_s = np.array([0.0, 2.0, 8.0, 9.0])
 
     assert hundred.at(times_s) == pytest.approx([50.5, 50.5, 101 / 5, 101 / 5])
@@ -115,7 +115,7 @@ def test_the_optimum_at_once_scores_one_and_the_baseline_itself_nothing(hundred)
 
 
 def test_the_score_is_the_mean_over_equidistant_times(hundred):
-    """Random search is at 101 / (n + 1), and what was found at 2: their distances to 1 over 25 evaluations."""
+    """Random search is at 101 / (n + 1), the search at 2: compare their distances to 1 over 25 evaluations."""
     random = 101 / np.arange(2.0, 26.0)
 
     expected = ((random - 2.0) / (random - 1.0)).mean()

@@ -38,7 +38,7 @@ class Kind:
         return self.scheduler is None
 
 
-# Those that can be started here, by the fixtures that do so.
+# Fixtures that start real batch systems, by name.
 REAL = {"slurm": "slurm", "grid-engine": "grid_engine"}
 KINDS = [
     pytest.param(Kind(None), id="local"),

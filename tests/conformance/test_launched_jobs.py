@@ -31,7 +31,7 @@ def test_the_jobs_own_environment_wins(kind, launcher, folder, monkeypatch):
         launcher,
         Job(("sh", "-c", "echo $OMP_NUM_THREADS $UCX_TLS $HOME"), folder, environment={"OMP_NUM_THREADS": "4"}),
     )
-    # How transports are set up on this machine is not how they are on the nodes.
+    # Transports of this machine may not exist on the nodes.
     transport = "tcp " if kind.is_local else ""
     assert (folder / STDOUT).read_text() == f"4 {transport}/nowhere\n"
 
@@ -44,7 +44,7 @@ def test_a_job_has_no_input_and_no_terminal(launcher, folder):
 
 def test_signals_are_not_inherited(launcher, folder):
     run(launcher, Job(("grep", "-E", "SigIgn|SigBlk", "/proc/self/status"), folder))
-    # The C library's own two, which no program can set, are ignored in whatever posix_spawn(3) started.
+    # posix_spawn(3) leaves the two signals of the C library ignored, which no program can set.
     own = 0b11 << 31
     assert [int(line.split()[1], 16) & ~own for line in (folder / STDOUT).read_text().splitlines()] == [0, 0]
 

@@ -124,7 +124,7 @@ def test_lines_come_while_the_job_runs(launcher, folder):
     def on_lines(lines: Sequence[str]) -> None:
         seen.extend(lines)
         for line in lines:
-            (folder / f"go-{line}").touch()  # the job waits for it: were lines held back, it would never end
+            (folder / f"go-{line}").touch()  # the job waits for this file, so it would never end if lines were buffered
 
     code = "for i in 1 2 3; do echo $i; until [ -e go-$i ]; do sleep 0.01; done; done"
     status = run(launcher, Job(("sh", "-c", code), folder), on_lines)

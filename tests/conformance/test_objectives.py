@@ -110,7 +110,7 @@ CASES = {
     "replay": (_replay(), {}, '{"step": 1, "throughput_bytes_per_s": 2.5e8}\n'),
     "external": (_external(), {"np": 2}, '{"step": 1}\n{"time_s": 2.5}\n'),
 }
-# A training has no right answer, only better and worse ones; for recorded and external runs the right one is unknown.
+# A training has no right answer, only better and worse ones; that of recorded and external runs is unknown.
 WITHOUT_ANSWER = {"training", "dna", "ddp", "replay", "external"}
 
 every_objective = pytest.mark.parametrize("name", sorted(OBJECTIVES))
@@ -158,7 +158,7 @@ def test_a_run_has_as_many_nodes_as_have_its_cores(name, tmp_path):
     job = objective.job(configuration, Context(tmp_path))
     larger = replace(job, resources=replace(job.resources, cores=5 * job.resources.cores))
     for most, expected in ((8, 5), (3, 3)):
-        # A core of a node for each core of the job as it was.
+        # A node has as many cores as the original job.
         asked = make_request(larger, Site("slurm", nodes=most, cores_per_node=job.resources.cores))
         assert (asked.nodes, asked.cores <= most * job.resources.cores) == (expected, True)
 

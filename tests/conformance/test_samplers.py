@@ -22,8 +22,8 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 NEEDED = {"gp": "torch", "cmaes": "cmaes"}
 OTHERS = ("RandomSampler", "NSGAIISampler", "NSGAIIISampler", "QMCSampler", "BruteForceSampler")
 NAMES = (*SAMPLERS, *(f"optuna:{name}" for name in OTHERS))
-FIRST = 3  # trials at random, so that a dozen of trials reaches what a sampler does by itself
-# The first few generations come soon.
+FIRST = 3  # random trials, so that a dozen trials reach the sampler's own method
+# Small populations, so that a dozen trials reach the second generation.
 OPTIONS = {
     "cmaes": {"popsize": 4},
     "optuna:NSGAIISampler": {"population_size": 4},
@@ -50,7 +50,7 @@ LARGE = Space(
 )
 TINY = Space(
     [Integer.range("np", 1, 6, default=6), Integer.range("npool", 1, 6, optional=True)],
-    [Constraint("whole", "np % npool == 0", "every pool has as many ranks")],
+    [Constraint("whole", "np % npool == 0", "every pool has the same number of ranks")],
 )
 # Without a constraint a sampler may know by itself that it has seen everything.
 FREE = Space([Integer("p0", (0,), default=0, optional=True), Choice("p1", ("plain", "tf"), optional=True)])
@@ -154,7 +154,7 @@ def history(chosen, interrupted):
     for number in range(14):
         if number in interrupted:
             study.sampler = sampler_of(MIXED, chosen)
-        # The default is measured again now and then: its value changes.
+            # The value of the default changes when it is measured again.
         runs = number // 4 + 1
         if number > 1:
             study.sampler.learn({0: Observation(value=cost(MIXED.default()) + 0.01 * runs, runs=runs)})

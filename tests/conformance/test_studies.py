@@ -63,7 +63,7 @@ def test_a_process_of_a_shipped_study_has_the_cores_of_one_node_at_most(name, tm
         folder.mkdir()
         job = plan.objective.job(configuration, Context(folder))
         ranks = 1 if job.mpi is None else job.mpi.ranks
-        # Two threads a core are tried where a program may gain by it.
+        # A study may try two threads a core.
         assert job.resources.cores <= 2 * CORES * ranks
         assert job.mpi is not None or (job.resources.cores <= CORES and job.resources.nodes == 1)
 

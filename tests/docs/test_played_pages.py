@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.full, pytest.mark.cores(1), pytest.mark.timeout(1200)]
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """Return a function that plays a page, once, after the page that it goes on from; it returns the player."""
+    """Return a function that plays a page once, after the page that it continues, and returns the player."""
     known: dict[str, Player] = {}
 
     def play(name: str) -> Player:

@@ -25,7 +25,7 @@ FUNCTIONS = {
 
 
 UNKNOWN, FAILED = object(), object()
-"""What a part is that mentions a parameter without a value, and what one is that Python cannot compute."""
+"""The value of a part that mentions a parameter without a value, and of one that Python cannot compute."""
 
 OPERATORS = {
     ast.Add: operator.add,

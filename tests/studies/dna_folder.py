@@ -7,7 +7,7 @@ import numpy as np
 
 
 def write_folder(folder: Path, **changed: Any) -> None:
-    """Write four windows and three for validation; what is `changed` is another array, or missing."""
+    """Write four windows and three for validation; `changed` replaces arrays, or removes them with None."""
     arrays = {
         "train_x": np.random.default_rng(1).random((4, 64, 5)),
         "train_y": np.ones((4, 64, 1), dtype=bool),

@@ -1,4 +1,4 @@
-"""The program of backends of torch.distributed, with gloo: figures of every collective, and what notices wrong ones."""
+"""The program of backends of torch.distributed, with gloo: figures of every collective, and wrong results."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def ran(*words):
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=240)
 
 
-# The ranks are started once for all collectives: each needs longer to import torch than to measure.
+# The ranks are started once for all collectives, since importing torch takes longer than measuring.
 EVERY = """
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The program of the studies `bigdata-*`: however rows are spread, and whatever computes, the answer is right."""
+"""The program of the studies `bigdata-*`: the answer is right for any number of ranks and any library."""
 
 import importlib
 import os
@@ -30,7 +30,7 @@ LIBRARIES = [blas.OWN, *blas.libraries()]
 
 
 class Ranks:
-    """Threads that add up arrays together, as ranks do."""
+    """Threads that sum arrays among them, as ranks do."""
 
     def __init__(self, count):
         self.count, self.barrier, self.given = count, threading.Barrier(count, timeout=30), [None] * count

@@ -1,4 +1,4 @@
-"""The program of the study `checkpoint`: whatever is killed, and wherever checkpoints are, its answer stays."""
+"""The program of the study `checkpoint`: its answer does not depend on failures and on the place of checkpoints."""
 
 import os
 import re
@@ -117,7 +117,7 @@ def test_a_fixed_interval_begins_when_the_job_does(tmp_path):
 
 
 def test_a_rank_that_fails_by_itself_is_no_failure_that_was_drawn(tmp_path):
-    (tmp_path / "local").symlink_to("/proc")  # where nobody makes files
+    (tmp_path / "local").symlink_to("/proc")  # where files cannot be created
     options = ("--scheme", "levels", "--level", "local", "--interval", "0", "--between", "1000", "--failures", "3")
     ended = subprocess.run(
         [sys.executable, str(PROGRAM), *SMALL, *options], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -153,7 +153,7 @@ def test_a_copy_at_another_node_comes_back_over_the_link(monkeypatch):
         there.put(7, b"x" * 500, 0)
     waits.clear()
     assert copy.get(7) == mail.get(7) == b"x" * 500
-    # What was sent to rank 0 is there already; what a partner keeps has to be fetched.
+    # Rank 0 already has what was sent to it; the checkpoint at its partner must be fetched.
     assert waits == [pytest.approx(0.5, abs=0.2)]
 
 

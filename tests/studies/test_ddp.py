@@ -1,4 +1,4 @@
-"""The data-parallel training program at a tiny size, where a Python with torch is."""
+"""The data-parallel training program at a tiny size; needs a Python with torch."""
 
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = [
 PROGRAMS = Path(__file__).parents[2] / "studies/programs/training"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 TINY = ("--size", "8", "--samples", "24", "--batch-size", "8", "--report-every", "3", "--warm-up-steps", "3")
-# Where it does not matter how many workers there are: each needs two seconds to import torch.
+# Where the number of workers does not matter: each needs two seconds to import torch.
 ALONE = ("--workers", "1")
 VALIDATED = ("--validation-samples", "21")
 ENDLESS = (*TINY, "--reports", "1000000", "--loader-workers", "1")
@@ -46,7 +46,7 @@ def run(folder, *arguments, **variables):
 
 
 def nothing_is_left(folder):
-    """Assert that no process of a run goes on, and that the workers' meeting place is gone."""
+    """Assert that no process of a run remains, and that the workers' rendezvous file is gone."""
     for _ in range(200):
         running = left_in(folder)
         if not running and not list(folder.glob("ddp-*")):
@@ -56,7 +56,7 @@ def nothing_is_left(folder):
 
 
 def with_torch(program):
-    """Return what a program prints that imports ours."""
+    """Return the output of a program that imports the training program."""
     command = [str(PYTHON), "-P", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(PROGRAMS)}, check=True)
     return done.stdout
@@ -68,7 +68,7 @@ def losses(lines):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """Four reports of two workers, without any stop, and the loss on samples that nobody trained with."""
+    """Four reports of two workers without interruption, and the loss on validation samples."""
     asked = (*TINY, *VALIDATED, "--reports", "4", "--loader-workers", "1")
     code, lines, stderr = run(tmp_path_factory.mktemp("plain"), *asked)
     assert (code, stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""How long the leading process of the data-parallel training waits for its workers, with stand-ins for these."""
+"""How long the leading process of the data-parallel training waits for its workers, which are fakes here."""
 
 from multiprocessing.connection import wait
 from time import sleep

@@ -73,7 +73,7 @@ def program(torch_python: Path, tmp_path: Path) -> Program:
 
 @dataclass(frozen=True)
 class Trained:
-    """What four epochs in one go said, and two of another training, which is not at its end."""
+    """The output of four epochs in one training, and of two epochs of another one, which is incomplete."""
 
     whole: list[dict[str, Any]]
     half: list[dict[str, Any]]
@@ -139,7 +139,7 @@ def test_it_stops_when_the_validation_loss_gets_no_better(program: Program) -> N
     *steps, best, end = lines
     assert end == {"stopped": "early", "step": len(steps)}
     assert best["best"]["step"] == len(steps) - 2
-    assert program.run(*options)[0] == lines[-3:]  # nothing is left to do: who asks again gets the last figures
+    assert program.run(*options)[0] == lines[-3:]  # complete: another start prints the last figures
 
 
 def test_a_loss_that_is_no_number_ends_it(program: Program) -> None:

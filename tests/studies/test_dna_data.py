@@ -1,4 +1,4 @@
-"""What the training program `dna` learns from: a folder of one's own, or generated windows."""
+"""The data of the training program `dna`: a folder of the user, or generated windows."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -37,7 +37,7 @@ def test_average_precision_is_its_definition(pairs: list[tuple[float, bool]]) ->
 
 
 def test_the_area_through_thresholds_is_that_of_davis_and_goadrich() -> None:
-    # Thresholds below 0, at .5 and above 1; above them are 4, 1 and 0 of which 2, 1 and 0 are right.
+    # Above the thresholds (below 0, .5, above 1) lie 4, 1 and 0 predictions; 2, 1 and 0 of them are right.
     found = metrics.interpolated_auc(np.array([0, 0.5, 0.3, 0.9]), np.array([0.0, 0, 1, 1]), 3)
     assert found == pytest.approx(0.5 * (1 + 2 / 3 * math.log(4)) / 3 + 0.5)
 

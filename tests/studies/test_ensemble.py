@@ -1,4 +1,4 @@
-"""The program of the study `ensemble`: which model computes on which cores, and what is no allocation."""
+"""The program of the study `ensemble`: valid allocations of cores to models."""
 
 import argparse
 import dataclasses
@@ -67,7 +67,7 @@ def test_instances_are_made_and_kept_on_the_cores_of_their_group(ensemble):
 
 
 def space(cores, folder):
-    """Return the space of the study on a machine of so many cores."""
+    """Return the space of the study on a machine with this number of cores."""
     machine = dataclasses.replace(this_machine(), cpus=tuple(range(cores)))
     study = studyfile.load(studyfile.catalogue()["ensemble"])
     return prepare(study, machine, local_launcher(), folder).space

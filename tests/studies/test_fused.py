@@ -1,4 +1,4 @@
-"""The program of the study `fusion`: which gradients go together, and whether their sums are right."""
+"""The program of the study `fusion`: how gradients are grouped, and whether their sums are right."""
 
 import os
 import subprocess

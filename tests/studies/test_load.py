@@ -1,4 +1,4 @@
-"""What `inference` and `ensemble` measure with: when requests come, what they get, and how many a second are borne."""
+"""The load generator of `inference` and `ensemble`: arrival of requests, their answers, and the highest load."""
 
 import argparse
 import re
@@ -156,7 +156,7 @@ def test_a_pause_of_the_machine_does_not_make_a_load_too_high(load, monkeypatch)
 
     model = load.Model([load.Instance(paused_once)], np.zeros((1, 1)))
     Recorded([model], 0.25).highest_load(400.0, seed=0)
-    # A pause of its own of this machine adds one more of 200.
+    # A pause of this machine may delay one more of 200.
     assert tried[:2] == [200, 200]
     assert next(count for count in tried if count != 200) == 400
 

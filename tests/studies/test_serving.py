@@ -15,7 +15,7 @@ PYTHON = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / 
 
 
 def needs(package):
-    """Skip a test where the Python of the study, or a package of it, is not here."""
+    """Skip a test if the Python of the study, or one of its packages, is missing."""
     found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{package}') is None)"
     if not PYTHON.is_file() or subprocess.run([PYTHON, "-c", found], check=False).returncode != 0:
         pytest.skip(f"no Python with {package} here: AUTOTUNE_INFERENCE_PYTHON")

@@ -1,4 +1,4 @@
-"""Measure this machine with tiny sizes: what is counted, what is left out and why, and cleanup."""
+"""Measure this machine with tiny sizes: figures, missing figures and their reasons, and cleanup."""
 
 import os
 import shutil

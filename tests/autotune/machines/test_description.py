@@ -42,7 +42,7 @@ def test_every_shipped_fact_has_a_source(name):
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_shipped_figures_are_of_the_right_size(name):
-    """Catch a wrong power of ten, or the figure of a socket in place of that of a node."""
+    """Catch a wrong power of ten, and figures of a socket instead of a node."""
     machine = find_machine(name)
     cpu, gpu = machine.cpu, machine.gpu
     assert cpu.microarchitecture is None or cpu.microarchitecture in archspec.cpu.TARGETS

@@ -1,4 +1,4 @@
-"""How well it is predicted what was left out: on simulated machines, where the truth is known."""
+"""The accuracy of predictions for left-out machines and workloads, on simulated machines with known truth."""
 
 import math
 from dataclasses import replace
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.full,
 ]
 
-# Enough configurations to transfer, and few enough to be quick.
+# Enough configurations for a transfer, few enough to be quick.
 TRIED = [one for one in SPACE.configurations() if one["unroll"] == 1 and one["layout"] == "rows"]
 DEFAULT = SPACE.default()
 
@@ -67,7 +67,7 @@ def test_predicted_times_come_with_intervals(judged):
 
 
 def proposals_when(known, monkeypatch):
-    """Return what was proposed for the first machine when it was left out, and how that was judged."""
+    """Return the proposals for the left-out first machine, and their judgement."""
     best, told = PerformanceModel.best, []
 
     def spied(model, space, asked, top):

@@ -45,7 +45,7 @@ def test_without_measurements_it_says_what_is_known_of_the_costs():
     )
     drawn = NOTHING.draws(rows)
     assert np.median(drawn, axis=0) == pytest.approx(truth(rows), abs=0.5)
-    # What depends on the messages of an unknown build is less certain than what does not.
+    # Messages of an unknown build make a prediction less certain.
     assert drawn.std(axis=0)[-1] > drawn.std(axis=0)[0]
 
 

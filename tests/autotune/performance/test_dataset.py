@@ -165,7 +165,7 @@ def test_a_size_is_a_fact_and_does_not_hide_what_else_tells_problems_apart():
 
     assert of(20, "a").workload_facts == {"rows": 20}
     assert len({one.workload for one in (of(20, "a"), of(40, "a"), of(20, "b"), of(20, "a"))}) == 3
-    # What an objective knows of the problem says more than its input's digest.
+    # The objective's facts of the problem identify it better than the digest of its input.
     assert of(20, "a", atoms=8).workload == of(20, "b", atoms=8).workload != of(40, "a", atoms=8).workload
 
 

@@ -1,4 +1,4 @@
-"""The ratio of two machines, by predictions of each."""
+"""The ratio of two machines, from predictions of each."""
 
 from math import exp, log
 

@@ -1,4 +1,4 @@
-"""What was measured in the very setting: how sure its values and speed-ups are, and that a verdict goes before them."""
+"""Measurements in the setting of the question: their intervals, and that a verdict takes precedence over them."""
 
 from dataclasses import replace
 from math import exp
@@ -24,7 +24,7 @@ DEFAULT, LUCKY, WINNER = 1, 7, 8
 
 
 def study(seconds, noise=0.0, seed=0, verdict=None):
-    """Return what was measured of a study, by x: the default, and what looks best, ran more often than the others."""
+    """Return the measurements of a study, by x; the default and the apparent best ran more often than the others."""
     rng = np.random.default_rng(seed)
     runs = {x: [value * exp(noise * rng.standard_normal())] for x, value in seconds.items()}
     for x in (DEFAULT, *sorted(runs, key=lambda x: runs[x][0])[:5]):

@@ -1,4 +1,4 @@
-"""From a study file and a machine to proposals: a quick command, and measurements that nobody made."""
+"""From a study file and a machine to proposals, with a quick command and invented measurements."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What was measured in the setting of a question is found again, whatever it was called, and counts as measured."""
+"""Measurements in the setting of a question are recognised under other names, and count as measured."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ STUDY = StudyFile.model_validate(
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    """A question about a described machine; pw.x would tell the sizes, and how it is installed here."""
+    """A question about a described machine; the plan has the sizes and the installation that pw.x would report."""
     plan_of = registry.plan
 
     def planned(*words, **others):

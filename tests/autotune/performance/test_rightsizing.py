@@ -55,7 +55,7 @@ def test_a_few_runs_find_the_cheapest_size_that_meets_the_deadline(deadline_s, c
 
 
 def test_the_front_has_no_size_that_another_beats_in_both_and_begins_with_the_fastest():
-    # 64 and 128 cores are slower than 32: nobody should take them.
+    # 64 and 128 cores are slower than 32, so they must not be chosen.
     known = Knowledge(candidates(), Limits(60.0), {place: [law(n) + 0.5 * n] for place, n in enumerate(CORES)})
     front = known.right_size().front
     hours = [size.core_hours for size in front]

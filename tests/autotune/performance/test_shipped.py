@@ -1,4 +1,4 @@
-"""The measurements that ship: each is as it was published, and says where."""
+"""The shipped measurements equal the published figures and name their source."""
 
 import tomllib
 

@@ -124,7 +124,7 @@ def test_all_of_a_machine_is_left_out_together_and_counts_once():
         transfer(SPACE, setting("one"), known, DEFAULT_FIRST, 5, machines=machines) for machines in (None, (0, 0, 1))
     )
     efficiencies = [np.exp(source.efficiencies_at(DEFAULT_FIRST)) for source in known]
-    # What is known of two is what it was with another workload, unless that is left out, too.
+    # Machine two is known by another workload, unless that is left out, too.
     assert together.surprises[0] == pytest.approx(efficiencies[0] - efficiencies[2])
     assert np.abs(apart.surprises[0]).max() < 0.5 * np.abs(together.surprises[0]).max()
     shares = [found.speed_up(found.proposals[0]).confidence for found in (apart, together)]

@@ -50,7 +50,7 @@ def test_the_interval_of_the_level_holds_it_where_days_differ_by_more_than_the_g
         history = [rng.normal(rng.normal(-0.1 * (n > 5), 0.02), 0.014, size) for n, size in enumerate((8, *[3] * 8))]
         found = shift([list(check) for check in history], 0.005)
         held.append(found.after[1] <= -0.1 <= found.after[2])
-    # With the guess in the place of what the checks show it was 0.58.
+    # With the guessed instead of the observed difference of days it was 0.58.
     assert np.mean(held) >= 0.85
 
 

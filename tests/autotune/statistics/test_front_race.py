@@ -19,7 +19,7 @@ from tests.support.managers import managed
 
 MARGIN = Metric("margin", "", "maximize")
 RULES = RaceRules()
-# Runs of the default say what the noise is: some 5 % of the time.
+# Runs of the default show the noise, about 5 % of the time.
 NOISY = ((10.0, -5.0), (10.5, -5.0), (9.5, -5.0))
 
 

@@ -1,4 +1,4 @@
-"""One figure of several ratios: its interval is made of theirs, and covers as often as they do."""
+"""The geometric mean of several ratios: its interval follows from theirs and has the same coverage."""
 
 from math import exp, log, prod, sqrt
 

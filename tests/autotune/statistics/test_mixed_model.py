@@ -24,7 +24,7 @@ def repeated(seed, configurations=6, runs=3, noise=0.02, blocks=1):
 
 
 def drifting(seed, noise=0.01, slower=SLOWER):
-    """Return a study of which the last three of six blocks are slower; configuration 0 ran in all of them."""
+    """Return a study whose last three of six blocks are slower; configuration 0 ran in all blocks."""
     rng = np.random.default_rng(seed)
     places = [(0, 0), (0, 0)] + [(0, block) for block in range(6)]
     places += [(number, block) for number, block in enumerate((0, 0, 1, 2, 3, 4, 5, 5), 1)] * 2
@@ -91,7 +91,7 @@ def test_configurations_that_met_in_a_block_are_compared_there(seed):
 
 
 def test_a_neighbour_that_leaves_within_a_block_makes_nobody_look_fast():
-    # The baseline was measured while it was there, the challenger when it had gone: nobody is worth less than it took.
+    # The baseline ran beside the neighbour, the challenger after it had left: no value may be better than measured.
     found = fit([*repeated(0, blocks=3), MeasuredRun(1, 9, 1.0), MeasuredRun(99, 9, 0.0)])
     assert found.center(99) == 0.0
     assert found.center(1) < 0.5

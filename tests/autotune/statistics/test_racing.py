@@ -52,7 +52,7 @@ def races(difference, statistic="median", count=400, seed=1):
 @pytest.mark.full
 @pytest.mark.parametrize("statistic", ["median", "mean"])
 def test_a_race_that_was_ended_early_is_seldom_decided_wrongly_however_often_one_looked(statistic):
-    # Flat around where it is hardest to tell; among differences of any size hardly any race is decided wrongly.
+    # Draw differences around the hardest cases; with larger ones hardly any race is decided wrongly.
     ended = races(lambda rng: rng.uniform(-0.06, 0.04), statistic, count=3000)
     early = [(found, full) for found, runs, full in ended if runs < RULES.max_runs]
     wrong = np.mean([found is not full for found, full in early])
@@ -116,7 +116,7 @@ def test_any_later_run_beyond_its_cap_makes_the_challenger_lose(incumbent, befor
 
 
 def test_a_run_that_cannot_change_the_median_has_no_cap():
-    # Whatever the third run takes, the median of three is no worse than 0.01.
+    # For any third run the median of three is at most 0.01.
     found = known([0.5] * 8, [0.0, 0.01])
     assert losing_value(found, CHALLENGER, INCUMBENT, 0, RULES) == inf
 
@@ -131,7 +131,7 @@ def test_in_a_slow_block_a_first_run_may_take_longer(seed):
         ran = fit([*samples, MeasuredRun(CHALLENGER, block, cap + 1e-6)])
         assert standing(ran, CHALLENGER, INCUMBENT, RULES) is Standing.LOST
     assert caps[1] > max(found.values(INCUMBENT, 1))
-    # What the machine is like in a new block is not known: a run may take longer there, too.
+    # The speed of the machine in a new block is unknown: a run may take longer there, too.
     assert caps[7] > found.center(INCUMBENT) + 0.1
 
 

@@ -1,4 +1,4 @@
-"""From which disturbance on a run does not count follows from how much the runs of the study were moved by others."""
+"""The disturbance from which a run does not count follows from its effect on the runs of the study."""
 
 from math import log
 

@@ -1,4 +1,4 @@
-"""The one figure for how much better a trial is than the default, before and after the verdict."""
+"""The speed-up of a trial over the default, before and after the verdict."""
 
 import pytest
 

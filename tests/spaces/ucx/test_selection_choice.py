@@ -1,4 +1,4 @@
-"""What of UCX is tuned when a study file says so: only some variables, some transports, one network device."""
+"""A study file may choose what of UCX is tuned: some variables, some transports, a network device."""
 
 import numpy as np
 import pytest

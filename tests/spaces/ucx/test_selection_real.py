@@ -24,7 +24,7 @@ needs_perftest = pytest.mark.skipif(shutil.which("ucx_perftest") is None, reason
 
 
 def ucx_info(*arguments, **environment):
-    """What ucx_info prints; the variables of a caller do not count."""
+    """Return the output of ucx_info without the UCX variables of the caller."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("UCX_")}
     command = ["ucx_info", *arguments]
     done = subprocess.run(
