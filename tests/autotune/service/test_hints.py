@@ -37,7 +37,7 @@ def test_the_space_is_described_with_its_rules(app):
     assert schema["properties"]["np"] == {"enum": [1, 2, 3, 4, 5, 6, 7, 8]}
     assert schema["required"] == ["np"]
     assert schema["additionalProperties"] is False
-    assert "np % npool == 0 (every pool has as many ranks)" in schema["description"]
+    assert "np % npool == 0 (every pool has the same number of ranks)" in schema["description"]
     assert found["default"] == {"np": 8}
 
 
@@ -56,7 +56,7 @@ def test_a_hint_waits_until_it_is_tried(app, settings):
 @pytest.mark.parametrize(
     ("configuration", "status", "words"),
     [
-        ({"np": 4, "npool": 3}, 422, "every pool has as many ranks"),
+        ({"np": 4, "npool": 3}, 422, "every pool has the same number of ranks"),
         ({"np": 1e6}, 422, "not one of its values"),
         ({"np": 4, "argv": "rm"}, 422, "argv"),
         ({"np": [4]}, 422, "configuration"),
