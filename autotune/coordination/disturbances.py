@@ -172,10 +172,7 @@ class Disturbances:
             return outcome
         self._aside[tuning] += 1
         self.lose(elapsed_s)
-        message = (
-            f"was disturbed: {disturbance.describe()}; from {limit:.1%} on that moves a value by more than the noise "
-            "of this study, and this run does not count"
-        )
+        message = f"was disturbed: {disturbance.describe()}; the noise of this study allows {limit:.1%}"
         return outcome.set_aside(DISTURBED, message)
 
     def judge_together(self, ended: Sequence[tuple[RunInFlight, Outcome]]) -> list[tuple[RunInFlight, Outcome]]:
@@ -204,9 +201,8 @@ class Disturbances:
         self._aside[False] += 1
         self.lose(longest_s)
         message = (
-            f"was disturbed: others took {max(known):.0%} of the time of one of two runs side by side, and "
-            f"{min(known):.0%} of the other's; where they differ by more than {limit:.1%}, that moves the ratio by "
-            "more than the noise of this study, and the two do not count"
+            f"was disturbed: others took {max(known):.0%} of the time of one of two runs side by side and "
+            f"{min(known):.0%} of the other's; the noise of this study allows a difference of {limit:.1%}"
         )
         return [(run, outcome.set_aside(DISTURBED, message)) for run, outcome in ended]
 

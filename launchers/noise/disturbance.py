@@ -62,10 +62,10 @@ class Disturbance:
         """Say what others took from the run; empty if that is not known."""
         if self.taken_share is None:
             return ""
-        used = f", and used {self.others_share:.0%} of its cores" if self.others_share is not None else ""
+        used = f" and used {self.others_share:.0%} of its cores" if self.others_share is not None else ""
         if self.sibling_share and self.sibling_share >= _WORTH_A_WORD:
             used += f", {self.sibling_share:.0%} of their other hardware threads"
-        return f"others kept it from running for {self.taken_share:.0%} of its time{used}"
+        return f"others took {self.taken_share:.0%} of its time{used}"
 
 
 def _is_figure(value: object) -> bool:

@@ -183,7 +183,7 @@ def test_only_a_disturbance_of_one_run_discards_the_duet(tmp_path, taken, made):
     assert len(executor.together) == made
     aside = [run for run in duets.store.runs() if run.series.kind is SeriesKind.ASIDE]
     assert [run.outcome.code for run in aside] == [DISTURBED] * 2 * (made - 1)
-    message = "40% of the time of one of two runs side by side, and 0% of the other's"
+    message = "40% of the time of one of two runs side by side and 0% of the other's"
     assert all(message in run.outcome.message for run in aside)
 
 

@@ -51,7 +51,7 @@ def test_a_disturbed_run_does_not_count_and_keeps_what_it_measured(tmp_path):
     assert outcome.disturbed
     assert (outcome.code, outcome.metrics) == (DISTURBED, {})
     assert outcome.details["measured"] == {"wall_s": 10.0}
-    assert "others kept it from running for 43% of its time, and used 87% of its cores" in outcome.message
+    assert "others took 43% of its time and used 87% of its cores" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_disturbed_trial_is_stored_aside_and_made_again(tmp_path):
         (2, "", False),
         (3, "", False),
     ]
-    assert sum("trial 1: was disturbed: " in line and line.endswith("; tried again") for line in display.lines) == 1
+    assert sum("trial 1: was disturbed: " in line and line.endswith("; runs again") for line in display.lines) == 1
 
 
 def test_a_machine_that_is_never_quiet_is_tuned_on_within_the_budget_unless_that_is_refused(tmp_path):

@@ -91,7 +91,7 @@ def runs(trial):
         "elapsed_s": 2.7,
         "core_s": trial["core_s"],
         "memory_bytes": 124_700_000,
-        "disturbance": "others kept it from running for 3% of its time",
+        "disturbance": "others took 3% of its time",
         "message": trial["message"],
         "commands": ["mpirun -np 24 pw.x -inp tio2.in"],
         "stdout": "     convergence has been achieved in  11 iterations\n",

@@ -181,10 +181,10 @@ def test_disturbance_ignores_invalid_figures():
     known = {"taken_share": 0.5, "others_share": "much", "io_pressure": float("nan"), "major_faults": -1, "node": "n1"}
     disturbance = Disturbance.from_figures(known)
     assert disturbance.as_dict() == {"taken_share": 0.5}
-    assert disturbance.describe() == "others kept it from running for 50% of its time"
+    assert disturbance.describe() == "others took 50% of its time"
     assert Disturbance().describe() == ""
     beside = Disturbance(taken_share=0.3, others_share=0.0, sibling_share=0.85)
-    assert beside.describe().endswith("30% of its time, and used 0% of its cores, 85% of their other hardware threads")
+    assert beside.describe().endswith("30% of its time and used 0% of its cores, 85% of their other hardware threads")
 
 
 @pytest.mark.parametrize("text", ["", "cpu0", "cpu0 1 2 x", "cpux 1 2 3", "cpu0 " + "9" * 5000 + " 1 1", "some total="])
