@@ -118,7 +118,7 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | No
     if summary.definition.is_asktell:
         msg = f"the runs of study {summary.name!r} are made by another program: there is no job to write a script for"
         raise CannotRunHereError(msg)
-    if summary.front is not None and summary.preference is None:
+    if summary.front is not None and summary.to_use is None:
         msg = (
             f"study {summary.name!r} looks for a trade-off and has no single winner; "
             f"weight its metrics to choose a point of the front: --weights {summary.front.equal_weights}"

@@ -11,6 +11,7 @@ from autotune.records.stored import Stored
 from autotune.statistics.kept_limits import KeptLimits
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.ratio_words import Interval
+from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable_study import ABLATION, VERIFIED_INPUTS, ReadableStudy, stored_verdict
@@ -164,6 +165,14 @@ class Ablation(Stored):
     def options(self) -> list[str]:
         """The options of the winner."""
         return list(dict.fromkeys(name for effect in self.effects for name in effect.parameters))
+
+    @property
+    def simplified_speed_up(self) -> SpeedUp | None:
+        """The speed-up of the simplified configuration over the default; None if it was not measured."""
+        if self.over_default is None:
+            return None
+        ratio, low, high = self.over_default
+        return SpeedUp(ratio, (low, high))
 
     @property
     def is_accepted(self) -> bool:

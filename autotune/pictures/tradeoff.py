@@ -7,7 +7,7 @@ from autotune.formatting import configuration_text, join_words
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thin, thinning_note
 from autotune.pictures.labels import axis_of, better, count_noun
-from autotune.results.growth import REFERENCE
+from autotune.results.growth import REFERENCE, FrontGrowth
 from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ def _panel(front: ParetoFront, pair: tuple[int, int], hover: dict[ParetoPoint, s
 
 def front_growth(summary: "Summary") -> Chart | None:
     """Return the share of the final hypervolume after each trial; None without a front."""
-    growth = summary.growth
-    if growth is None:
+    front = summary.front
+    if front is None or not front.points:
         return None
+    growth = FrontGrowth.of(front, summary.standings)
     budgets = [(Axis("trial", whole=True), tuple(map(float, growth.trials)))]
     if growth.core_s[-1] > 0.0:
         budgets.append((Axis("tuning", "core-s"), growth.core_s))

@@ -14,20 +14,15 @@ def method(summary: Summary) -> Section:
     """Return the section on the method."""
     study = summary.study
     verdict = study.verdict
-    texts = [
-        _objective(summary),
-        _search(study),
-        *(
-            [_table(study.decisions, verdict)]
-            if study.decisions is not None
-            else [_steps(study.stopping) if study.stopping is not None else _repeats(study.repeats, summary.front)]
-        ),
-        *(
-            []
-            if not study.has_one_winner
-            else [_confirmation(summary, verdict), _interval(verdict, summary.standings.metric)]
-        ),
-    ]
+    texts = [_objective(summary), _search(study)]
+    if study.decisions is not None:
+        texts.append(_table(study.decisions, verdict))
+    elif study.stopping is not None:
+        texts.append(_steps(study.stopping))
+    else:
+        texts.append(_repeats(study.repeats, summary.front))
+    if study.has_one_winner:
+        texts += [_confirmation(summary, verdict), _interval(verdict, summary.standings.metric)]
     return Section("method", "How it was measured", tuple[Part, ...](Words(text) for text in texts))
 
 

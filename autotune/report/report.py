@@ -147,7 +147,7 @@ def _pictures(charts: Mapping[str, Chart]) -> Section:
 def _script(store: StudyStore, summary: Summary) -> Section | None:
     """Return the section with the winner's job script, for the batch system of the study or else for a shell."""
     used = run_to_use(store, summary)
-    if summary.front is not None or used is None or not used.job:
+    if used is None or not used.job:
         return None
     kind = summary.study.launcher.kind
     form = kind if kind in script_forms() else SHELL

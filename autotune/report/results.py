@@ -9,7 +9,7 @@ from typing import Any
 from autotune.comparison.findings import Ablation, OptionEffect, alongside, changes
 from autotune.decisions.ranges import columns_of, rows_of
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import configuration_text, quantity, value_text
+from autotune.formatting import configuration_text, value_text
 from autotune.pictures.chart import Axis, Cell, Table
 from autotune.pictures.costs_and_failures import failure_messages
 from autotune.pictures.labels import count_noun
@@ -29,20 +29,20 @@ _BYTES = "B"
 
 def figures(summary: Summary, runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     """Return the few figures at the top, as (label, value)."""
-    standings, best = summary.standings, summary.best
+    standings, winner = summary.standings, summary.winner
     metric = standings.metric
     rows = []
     verdict = summary.present_verdict
-    if verdict is not None and verdict.known and summary.front is None:
+    if verdict is not None and verdict.known:
         middle, low, high = verdict.interval(metric)
         interval = f"{verdict.confidence:.0%} interval {low:.3f} to {high:.3f}"
         rows.append((ratio_title(metric), f"{middle:.3f} ({interval})"))
-    if verdict is not None and summary.front is None:
-        rows.append((f"winner, {metric.name}", _value(standings.trials[verdict.winner], summary)))
-    elif best is not None and summary.front is None:
-        rows.append((f"best so far, {metric.name}", _value(best, summary)))
+    if verdict is not None:
+        rows.append((f"winner, {metric.name}", summary.value_text(standings.trials[verdict.winner])))
+    elif winner is not None:
+        rows.append((f"best so far, {metric.name}", summary.value_text(winner)))
     if standings.baseline is not None:
-        rows.append((f"default, {metric.name}", _value(standings.baseline, summary)))
+        rows.append((f"default, {metric.name}", summary.value_text(standings.baseline)))
     rows.append(("trials", _trials(summary)))
     if summary.on_limits.limits:
         rows.append(("limits", summary.limits_text()))
@@ -84,13 +84,6 @@ def _trials(summary: Summary) -> str:
     return f"{len(summary.trials)} ({', '.join(parts)})"
 
 
-def _value(trial: TrialRecord, summary: Summary) -> str:
-    standings = summary.standings
-    runs = len(trial.measured(standings.metric.name))
-    of = f" ({standings.statistic} of {runs} runs)" if runs > 1 else " (one run)"
-    return f"{quantity(standings.value(trial), standings.metric)}{of}"
-
-
 def findings(summary: Summary, table: DecisionTable | None = None) -> list[Section]:
     """Return the sections on the results; empty sections have no parts."""
     return [
@@ -112,8 +105,8 @@ def _decisions(table: DecisionTable | None) -> Section:
 
 
 def _winner(summary: Summary) -> Section:
-    best, default = summary.best, summary.standings.baseline
-    if best is None or summary.front is not None:
+    best, default = summary.winner, summary.standings.baseline
+    if best is None:
         return Section("winner", "", ())
     if default is None or default.number == best.number:
         text = f"The configuration to use is {'the default' if default else f'that of trial {best.number}'}: "

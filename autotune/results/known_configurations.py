@@ -148,9 +148,9 @@ def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfigur
 
     It is None without a valid measurement, for a trade-off, which has no winner, and for a replay, which ran nothing.
     """
-    best, standings = summary.best, summary.standings
+    best, standings = summary.winner, summary.standings
     baseline = standings.baseline
-    if best is None or not best.complete or summary.front is not None or summary.definition.replay:
+    if best is None or not best.complete or summary.definition.replay:
         return None
     setting = setting_of(store.name, summary.definition)
     verdict, speed_up = summary.present_verdict, summary.speed_up

@@ -107,5 +107,12 @@ def pareto_front(trials: Iterable[TrialRecord], metrics: tuple[Metric, ...], *, 
     return ParetoFront(metrics, tuple(point for _, point in front), limited)
 
 
+def front_of(standings: Standings, metrics: tuple[Metric, ...]) -> ParetoFront:
+    """Return the front of the trials that keep the limits."""
+    limits = standings.limits
+    trials = (trial for trial in standings.trials.values() if limits.keeps(trial.number))
+    return pareto_front(trials, metrics, limited=bool(limits.limits))
+
+
 def _costs(point: ParetoPoint, metrics: tuple[Metric, ...]) -> tuple[float, ...]:
     return tuple(metric.cost(value) for metric, value in zip(metrics, point.values, strict=True))

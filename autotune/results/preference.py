@@ -7,7 +7,7 @@ from math import isfinite
 import numpy as np
 
 from autotune.comparison.findings import changes
-from autotune.errors import AutotuneError, NothingWorkedError
+from autotune.errors import AutotuneError
 from autotune.formatting import configuration_text, quantity
 from autotune.results.pareto import ParetoFront, ParetoPoint, points_of
 from autotune.statistics.chebyshev import chebyshev
@@ -49,23 +49,6 @@ class Preference:
             return None
         return cls.of(front, shares(weights, [metric.name for metric in front.metrics]))
 
-    @classmethod
-    def of_text(cls, front: ParetoFront | None, weights: str, study: str) -> "Preference":
-        """Choose the point for weights in the form METRIC=WEIGHT,...
-
-        Raises:
-            AutotuneError: The study has no trade-off, or the weights have errors.
-            NothingWorkedError: The front has no points.
-        """
-        if front is None:
-            msg = f"study {study!r} has no [tradeoff], so it has one winner for any weights: leave --weights out"
-            raise AutotuneError(msg)
-        stated = parse_weights(weights, front)
-        if not front.points:
-            msg = f"no trial of study {study!r} has a value of each of {front.names}"
-            raise NothingWorkedError(msg)
-        return cls.of(front, stated)
-
     def sentence(self) -> str:
         """Return a sentence with the point, its weights and its values."""
         values = f"{self._values(self.point)} (medians of tuning)"
@@ -76,12 +59,12 @@ class Preference:
         configuration, default = standings.trials[self.point.trial].configuration, standings.baseline
         lines = [
             f"weights: {self._weights}",
-            f"trial {self.point.trial}: {self._values(self.point)}",
             f"configuration: {configuration_text(configuration)}",
+            f"trial {self.point.trial}: {self._values(self.point)}",
         ]
         for point in points_of([] if default is None else [default], self.metrics):
             if default is not None and default.number != self.point.trial:
-                lines.append(f"default: {self._values(point)}  {configuration_text(default.configuration)}")
+                lines.append(f"default: {configuration_text(default.configuration)}  {self._values(point)}")
                 lines.append(f"changed: {', '.join(changes(configuration, default.configuration))}")
         return "\n".join(lines)
 

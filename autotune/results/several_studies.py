@@ -41,8 +41,7 @@ class StudyResult:
         """Why its speed-up is not in the mean; empty if it is."""
         summary = self.summary
         if not summary.study.has_one_winner:
-            looks_for = "decision table" if summary.has_decision_table else "trade-off"
-            return f"it looks for a {looks_for} and has no single winner"
+            return f"it looks for a {summary.study.looks_for} and has no single winner"
         if summary.nearest is not None:
             return "no configuration keeps the limits"
         if summary.on_limits.default_breaks:

@@ -1,10 +1,10 @@
 """The summary of a study, as printed by `best`, `storage list` and at the end of a session."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 from autotune.comparison.findings import (
     Ablation,
@@ -18,6 +18,7 @@ from autotune.comparison.findings import (
 from autotune.comparison.input_verdicts import InputVerdict, input_lines, input_verdicts
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_verdict
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
+from autotune.errors import AutotuneError, NothingWorkedError
 from autotune.execution.segments import curve_of
 from autotune.formatting import configuration_text, join_words, quantity
 from autotune.performance.warm_start import WarmStart, stored_warm_start
@@ -28,16 +29,15 @@ from autotune.results.disturbed_runs import TakenShare, taken_shares
 from autotune.results.growth import FrontGrowth
 from autotune.results.ledger import Ledger, ledger_of
 from autotune.results.noise import noise_sentence
-from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
-from autotune.results.preference import Preference
-from autotune.results.tradeoff import Tradeoff
+from autotune.results.pareto import ParetoFront, front_of, tradeoff_metrics
+from autotune.results.preference import Preference, parse_weights
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
 from autotune.statistics.ratio_words import change_text
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable_study import ReadableStudy
-from autotune.studyfile import StudyFile
+from autotune.studyfile import StudyFile, VerdictSection
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from spaces import Configuration
@@ -45,7 +45,7 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class Summary:
-    """The state of a study.
+    """The state of a study, which looks for one winner; subclasses look for a front or a decision table.
 
     Attributes:
         name: Its name.
@@ -57,10 +57,14 @@ class Summary:
         last_outlook: The last forecast of the gain of more trials.
         warm: The warm start.
         on_limits: The verdict on limits.
-        preference: The preferred point of a trade-off's front.
-        confirmed: The verdicts on points of a trade-off's front.
         taken: The shares of time that other processes took from runs.
+        front: The front of a trade-off; None for other studies.
+        preference: The point of the front that the weights choose.
+        confirmed: The verdicts on points of the front.
     """
+
+    has_decision_table: ClassVar[bool] = False
+    """Whether the study looks for a decision table; trials of different contexts then do not compete."""
 
     name: str
     definition: Definition
@@ -71,9 +75,10 @@ class Summary:
     last_outlook: StoppingForecast | None = None
     warm: WarmStart | None = None
     on_limits: LimitVerdict = NO_LIMITS
+    taken: tuple[TakenShare, ...] = ()
+    front: ParetoFront | None = None
     preference: Preference | None = None
     confirmed: tuple[PointVerdict, ...] = ()
-    taken: tuple[TakenShare, ...] = ()
 
     @property
     def outlook(self) -> StoppingForecast | None:
@@ -116,13 +121,8 @@ class Summary:
     def best(self) -> TrialRecord | None:
         """The best trial that keeps the limits.
 
-        With a verdict it is the winner, or the default if the winner is slower or fails too often; for a trade-off with
-        weights it is the preferred point; for a decision table it is None.
+        With a verdict it is the winner, or the default if the winner is slower or fails too often.
         """
-        if self.has_decision_table:
-            return None
-        if self.preference is not None:
-            return self.standings.trials[self.preference.point.trial]
         verdict = self.present_verdict
         if verdict is None:
             return self.standings.incumbent
@@ -132,9 +132,14 @@ class Summary:
         return self.standings.trials[verdict.winner]
 
     @property
+    def winner(self) -> TrialRecord | None:
+        """The best trial; None if the study looks for no single winner."""
+        return self.best
+
+    @property
     def to_use(self) -> TrialRecord | None:
         """The trial to use: the best, or the default if the verdict finds no significant gain."""
-        verdict = self.present_verdict if self.front is None else None
+        verdict = self.present_verdict
         if verdict is None or not verdict.known or verdict.significant(self.standings.metric):
             return self.best
         return self.best if self.on_limits.default_breaks else self.standings.baseline
@@ -192,34 +197,26 @@ class Summary:
         """The study file of its newest session."""
         return study_of(self.definition)
 
-    @property
-    def has_decision_table(self) -> bool:
-        """Whether the study looks for a decision table; trials of different contexts then do not compete."""
-        return self.study.decisions is not None
+    def weighted(self, weights: str) -> Self:  # noqa: ARG002  a trade-off uses them
+        """Return the summary with the point of the front that these weights choose.
 
-    @property
-    def front(self) -> ParetoFront | None:
-        """The front of the trials that keep the limits; None without a trade-off."""
-        metrics = tradeoff_metrics(self.definition)
-        limits = self.standings.limits
-        trials = (trial for trial in self.trials if limits.keeps(trial.number))
-        return pareto_front(trials, metrics, limited=bool(limits.limits)) if metrics else None
-
-    @property
-    def tradeoff(self) -> Tradeoff | None:
-        """The state of the trade-off; None without one."""
-        front = self.front
-        return None if front is None else Tradeoff(self.name, front, self.standings, self.preference, self.confirmed)
+        Raises:
+            AutotuneError: The study has no trade-off, or the weights have errors.
+        """
+        msg = f"study {self.name!r} has no [tradeoff], so it has one winner for any weights: leave --weights out"
+        raise AutotuneError(msg)
 
     def verdict_sentence(self) -> str | None:
-        """Return the verdict on the present winner in one sentence; None without a verdict."""
-        standings, best = self.standings, self.best
-        if self.nearest is not None:
-            broken = breaks(standings.limits.breaches(self.nearest.number))
-            return f"No feasible configuration found; the nearest is trial {self.nearest.number}, which {broken}"
-        if best is None or self.tradeoff is not None:
-            table = table_sentence(self.name, self.definition) if standings.measured else None
-            return table if self.tradeoff is None else self.tradeoff.sentence()
+        """Return the verdict in one sentence; None without a verdict."""
+        if self.nearest is None:
+            return self._verdict_sentence()
+        broken = breaks(self.standings.limits.breaches(self.nearest.number))
+        return f"No feasible configuration found; the nearest is trial {self.nearest.number}, which {broken}"
+
+    def _verdict_sentence(self) -> str | None:
+        standings = self.standings
+        if self.best is None:
+            return None
         if standings.baseline is None:
             return "The default configuration failed: there is nothing to compare the winner with."
         if standings.ranking[0].number == standings.baseline.number:
@@ -236,28 +233,28 @@ class Summary:
 
     def best_text(self) -> str:
         """Return the winner, or the front of a trade-off, in words; begins with a notice if it is a replay."""
-        text = self._best_text()
-        return f"{REPLAY_NOTICE}\n{text}" if self.definition.replay else text
-
-    def _best_text(self) -> str:
-        standings, best = self.standings, self.best
+        lines = [REPLAY_NOTICE] if self.definition.replay else []
         if self.nearest is not None:
-            lines = [f"{self.verdict_sentence()}", f"configuration: {configuration_text(self.nearest.configuration)}"]
-            return "\n".join([*lines, f"{standings.metric.name}: {self._value(self.nearest)}"])
-        if self.tradeoff is not None:
-            return "\n".join([self.tradeoff.text(), *self._lines_on_simplification()])
+            lines += [f"{self.verdict_sentence()}", f"configuration: {configuration_text(self.nearest.configuration)}"]
+            lines += [f"{self.standings.metric.name}: {self.value_text(self.nearest)}"]
+        else:
+            lines += [*self._best_lines(), *self._lines_on_simplification()]
+        return "\n".join(lines)
+
+    def _best_lines(self) -> list[str]:
+        standings, best = self.standings, self.best
         if best is None:
-            return self.verdict_sentence() or "no valid measurement yet"
+            return [self.verdict_sentence() or "no valid measurement yet"]
         metric = standings.metric
         lines = [
-            f"trial {best.number}: {metric.name} {self._value(best)}",
             f"configuration: {configuration_text(best.configuration)}",
+            f"{metric.name}: {self.value_text(best)}, trial {best.number}",
         ]
         if standings.baseline is not None and standings.baseline.number != best.number:
             different = ", ".join(changes(best.configuration, standings.baseline.configuration))
             broken = f"; it {breaks(self.on_limits.default_breaks)}" if self.on_limits.default_breaks else ""
             default = configuration_text(standings.baseline.configuration)
-            lines.append(f"default: {self._value(standings.baseline)}  {default}{broken}")
+            lines.append(f"default: {default}  {self.value_text(standings.baseline)}{broken}")
             lines.append(f"changed: {different}")
         if noise := noise_sentence(standings):
             lines.append(f"noise: {noise}")
@@ -273,7 +270,7 @@ class Summary:
         lines += [f"on input {one.name}, of weight 0: {one.sentence(metric)}" for one in self.verified]
         if self.outlook is not None:
             lines.append(f"search: {self.outlook.sentence()}")
-        return "\n".join([*lines, *self._lines_on_simplification()])
+        return lines
 
     def _lines_on_simplification(self) -> list[str]:
         said = self.simplified_sentence()
@@ -286,16 +283,24 @@ class Summary:
         measured, keep = len(self.standings.measured), len(self.standings.ranking)
         return f"{', '.join(map(str, self.on_limits.limits))}; {keep} of {measured} trials with a value keep them"
 
-    @property
-    def simplified_speed_up(self) -> SpeedUp | None:
-        """The measured speed-up of the simplified configuration; the verdict is on the winner with all its options."""
-        return simplified_speed_up(self.simplified)
-
     def simplified_sentence(self) -> str | None:
-        """Return the measurements of the simplified configuration in words; None if it is not the one to use."""
-        if self.simplified is None:
+        """Return the measurements of the simplified configuration in words; None if it is not the one to use.
+
+        For a point of a front, the sentence has every metric of the trade-off.
+        """
+        ablation, target = self.simplified, self.standings.metric
+        if ablation is None:
             return None
-        return simplified_sentence(self.simplified, self.standings.metric, self.definition.metrics)
+        without = f"trial {ablation.winner} without {', '.join(ablation.dropped)}"
+        rounds = f"{ablation.rounds} interleaved rounds"
+        if ablation.further:
+            readings = ablation.readings(target, self.definition.metrics)
+            said = "; ".join(
+                change_text(one.over_default, metric) for metric, one in readings if one.over_default is not None
+            )
+            return f"{without} is not worse in any metric; against the default {said}, {rounds}"
+        speed_up = ablation.simplified_speed_up
+        return f"{without} is {'as good as with them' if speed_up is None else f'{speed_up.words(target)}, {rounds}'}"
 
     def text_without_verdict(self) -> str:
         """Return the words for a winner without a verdict, with the speed-up that it seems to have."""
@@ -305,7 +310,7 @@ class Summary:
 
     def text(self) -> str:
         """Return the whole study in words."""
-        definition, growth = self.definition, self.growth
+        definition = self.definition
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
         without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items()) or "none"
         machine = definition.machine
@@ -316,24 +321,21 @@ class Summary:
                 *(() if definition.replay else (f"machine: {where}",)),
                 f"workload: {facts or 'no facts'}",
                 self.best_text(),
-                *(() if self.preference is None or self.front is None else (self.front.text(self.standings),)),
-                *(() if growth is None else (f"the front: {growth.sentence()}",)),
+                *self._further_lines(),
                 *(() if self.steps is None else (trained_text(self.steps, self.trials),)),
                 *([f"warm start: {self.warm.sentence(self.standings)}"] if self.warm is not None else ()),
                 self.ledger.text(),
             ]
         )
 
-    @property
-    def growth(self) -> FrontGrowth | None:
-        """The growth of the front of a trade-off; None without one."""
-        front = self.front
-        return FrontGrowth.of(front, self.standings) if front is not None and front.points else None
+    def _further_lines(self) -> list[str]:
+        return []
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        metric, growth = self.standings.metric, self.growth
-        simplified = self.simplified.simplified if self.simplified else None
+        metric = self.standings.metric
+        simplified = self.simplified
+        simpler = simplified.simplified_speed_up if simplified is not None else None
         return {
             "study": self.name,
             "replay": self.definition.replay,
@@ -353,18 +355,19 @@ class Summary:
             "nearest": self._trial(self.nearest),
             "inputs": {one.name: one.to_dict() for one in self.on_inputs}
             | {one.name: input_dict(one, metric) for one in self.verified},
-            "simplified": dict(simplified) if simplified is not None else None,
-            "simplified_speed_up": self.simplified_speed_up.to_dict() if self.simplified_speed_up else None,
+            "simplified": dict(simplified.simplified or {}) if simplified is not None else None,
+            "simplified_speed_up": simpler.to_dict() if simpler is not None else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
-            "front": None if self.front is None else self.front.to_dict(),
-            "point": None if self.tradeoff is None else self.tradeoff.to_dict(),
-            "hypervolume": None if growth is None else growth.to_dict(),
+            "front": None,
+            "point": None,
+            "hypervolume": None,
             "outlook": self.outlook and self.outlook.to_dict() | {"sentence": self.outlook.sentence()},
             "warm_start": self.warm.to_dict() if self.warm is not None else None,
             "ledger": self.ledger.to_dict(),
         }
 
-    def _value(self, trial: TrialRecord) -> str:
+    def value_text(self, trial: TrialRecord) -> str:
+        """Return the value of a complete trial with the number of its runs."""
         runs = len(trial.measured(self.standings.metric.name))
         of = f" ({self.standings.statistic} of {runs} runs)" if runs > 1 else " (one run)"
         return f"{quantity(self.standings.value(trial), self.standings.metric)}{of}"
@@ -383,35 +386,155 @@ class Summary:
         }
 
 
+@dataclass(frozen=True)
+class FrontSummary(Summary):
+    """The state of a study that looks for a trade-off: its front, and the point that weights choose."""
+
+    front: ParetoFront = field(kw_only=True)
+
+    @property
+    def best(self) -> TrialRecord | None:
+        """The preferred point; without weights, the best trial by the first metric."""
+        if self.preference is None:
+            return self.standings.incumbent
+        return self.standings.trials[self.preference.point.trial]
+
+    @property
+    def winner(self) -> TrialRecord | None:
+        """Return None."""
+        return None
+
+    @property
+    def to_use(self) -> TrialRecord | None:
+        """The preferred point; None without weights."""
+        return None if self.preference is None else self.best
+
+    @property
+    def growth(self) -> FrontGrowth | None:
+        """The growth of the front; None while it is empty."""
+        return FrontGrowth.of(self.front, self.standings) if self.front.points else None
+
+    @property
+    def point_verdict(self) -> PointVerdict | None:
+        """The verdict on the preferred point; None without a verdict or a preferred point."""
+        preferred = self.preference.point.trial if self.preference is not None else None
+        return next((verdict for verdict in self.confirmed if verdict.trial == preferred), None)
+
+    def is_judged(self, settings: VerdictSection) -> bool:
+        """Whether the preferred point needs no more pairs; also true without a preferred point."""
+        if self.point_verdict is not None:
+            return not self.point_verdict.missing(settings)
+        return self.preference is None or self._verdict_sentence() is not None
+
+    def weighted(self, weights: str) -> Self:
+        """Return the summary with the point of the front that these weights choose.
+
+        Raises:
+            AutotuneError: The weights have errors.
+            NothingWorkedError: The front has no points.
+        """
+        stated = parse_weights(weights, self.front)
+        if not self.front.points:
+            msg = f"no trial of study {self.name!r} has a value of each of {self.front.names}"
+            raise NothingWorkedError(msg)
+        return replace(self, preference=Preference.of(self.front, stated))
+
+    def _verdict_sentence(self) -> str | None:
+        preference, baseline = self.preference, self.standings.baseline
+        if preference is None:
+            return None
+        if baseline is None:
+            return "The default configuration failed: there is nothing to compare a point of the front with."
+        if preference.point.trial == baseline.number:
+            return f"For {preference.weights_text} the default is the point of the front: there is nothing to change."
+        verdict = self.point_verdict
+        return None if verdict is None else f"For {preference.weights_text}, {verdict.sentence()}"
+
+    def _best_lines(self) -> list[str]:
+        known = self.front if self.preference is None else self.preference
+        return [known.text(self.standings), *self._point_lines()]
+
+    def _point_lines(self) -> list[str]:
+        if self.preference is not None:
+            weights = ",".join(f"{name}={weight:.3g}" for name, weight in self.preference.to_dict().items())
+            return [
+                f"verdict: {self._verdict_sentence() or f'not confirmed yet; {self._confirms(weights)} confirms it'}"
+            ]
+        if self.confirmed:
+            return [f"confirmed: {verdict.sentence()}" for verdict in self.confirmed]
+        if not self.front.points:
+            return []
+        return [f"verdict: none, since no weights say which point matters; {self._confirms(self.front.equal_weights)}"]
+
+    def _confirms(self, weights: str) -> str:
+        return f"`autotune confirm {self.name} --weights {weights}`"
+
+    def _further_lines(self) -> list[str]:
+        lines = [] if self.preference is None else [self.front.text(self.standings)]
+        return lines if self.growth is None else [*lines, f"the front: {self.growth.sentence()}"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return super().to_dict() | {
+            "front": self.front.to_dict(),
+            "point": {
+                "weights": None if self.preference is None else self.preference.to_dict(),
+                "trial": None if self.preference is None else self.preference.point.trial,
+                "sentence": self._verdict_sentence(),
+                "confirmed": [verdict.to_dict() for verdict in self.confirmed],
+            },
+            "hypervolume": None if self.growth is None else self.growth.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class TableSummary(Summary):
+    """The state of a study that looks for a decision table, so no trial is the best."""
+
+    has_decision_table = True
+
+    @property
+    def best(self) -> TrialRecord | None:
+        """Return None."""
+        return None
+
+    def _verdict_sentence(self) -> str | None:
+        if not self.standings.measured or self.study.decisions is None:
+            return None
+        over = join_words(self.study.decisions.over)
+        return f"No single winner: a decision table over {over}; `autotune best {self.name}` prints it."
+
+
 def summarise(store: ReadableStudy) -> Summary:
     """Read the summary of a study from storage."""
-    definition = store.definition
+    definition, runs = store.definition, store.runs()
     repeats = study_of(definition).repeats
-    summary = Summary(
-        store.name,
-        definition,
-        standings_of(store, repeats.statistic),
+    standings = standings_of(store, repeats.statistic)
+    summary = replace(
+        summary_of(store.name, definition, standings, runs),
         ablation=stored_ablation(store),
         all_verified=stored_input_comparisons(store),
         last_outlook=stored_stopping_forecast(store),
         warm=stored_warm_start(store),
+        on_limits=limit_verdict(runs, standings),
+        taken=taken_shares(runs),
     )
-    on_limits = limit_verdict(store.runs(), summary.standings)
-    summary = replace(summary, on_limits=on_limits)
-    # A model of better quality does not make runs cheaper, and a trade-off or a decision table has no winner.
-    front = summary.front
-    used = summary.to_use
-    winner = used.number if used and front is None and not definition.target.is_quality else None
+    # A model of better quality does not make runs cheaper.
+    used = summary.to_use if summary.winner is not None and not definition.target.is_quality else None
     most = repeats.min_runs if summary.has_decision_table else repeats.max_runs
-    ledger = ledger_of(store.runs(), summary.trials, winner, most)
-    summary = replace(summary, ledger=ledger, taken=taken_shares(store.runs()))
-    return summary if front is None else _with_points(summary, front, store.runs())
+    return replace(summary, ledger=ledger_of(runs, summary.trials, used.number if used else None, most))
 
 
-def _with_points(summary: Summary, front: ParetoFront, runs: Sequence[Run]) -> Summary:
-    study, points = summary.study, [point.trial for point in front.points]
-    confirmed = confirmed_points(runs, summary.standings, front.metrics, points, study.verdict.confidence)
-    return replace(summary, preference=Preference.of_study(front, study), confirmed=confirmed)
+def summary_of(name: str, definition: Definition, standings: Standings, runs: Sequence[Run] = ()) -> Summary:
+    """Return the summary of trials by what their study looks for; `runs` has the fresh runs of points of a front."""
+    study, metrics = study_of(definition), tradeoff_metrics(definition)
+    kind: Callable[..., Summary] = Summary if study.decisions is None else TableSummary
+    if metrics:
+        front = front_of(standings, metrics)
+        points = [point.trial for point in front.points]
+        confirmed = confirmed_points(runs, standings, metrics, points, study.verdict.confidence)
+        kind = partial(FrontSummary, front=front, preference=Preference.of_study(front, study), confirmed=confirmed)
+    return kind(name, definition, standings)
 
 
 def trained_text(steps: tuple[int, int], trials: Iterable[TrialRecord]) -> str:
@@ -452,38 +575,3 @@ def input_dict(comparison: InputComparison, metric: Metric) -> dict[str, Any]:
         "sentence": comparison.sentence(metric),
         "facts": dict(comparison.facts),
     }
-
-
-def table_sentence(name: str, definition: Definition) -> str | None:
-    """Return the sentence for a study with a decision table; None for a study that looks for one winner."""
-    section = study_of(definition).decisions
-    if section is None:
-        return None
-    return f"No single winner: a decision table over {join_words(section.over)}; `autotune best {name}` prints it."
-
-
-def simplified_speed_up(ablation: Ablation | None) -> SpeedUp | None:
-    """Return the speed-up of a simplified configuration over the default; None if it was not measured."""
-    if ablation is None or ablation.over_default is None:
-        return None
-    ratio, low, high = ablation.over_default
-    return SpeedUp(ratio, (low, high))
-
-
-def simplified_sentence(ablation: Ablation, target: Metric, metrics: Sequence[Metric]) -> str:
-    """Return the measurements of a simplified configuration in words; `target` is the optimised metric.
-
-    For a point of a front, the sentence has every metric of the trade-off.
-    """
-    without = f"trial {ablation.winner} without {', '.join(ablation.dropped)}"
-    rounds = f"{ablation.rounds} interleaved rounds"
-    if ablation.further:
-        readings = ablation.readings(target, metrics)
-        said = "; ".join(
-            change_text(one.over_default, metric) for metric, one in readings if one.over_default is not None
-        )
-        return f"{without} is not worse in any metric; against the default {said}, {rounds}"
-    speed_up = simplified_speed_up(ablation)
-    return (
-        f"{without} is as good as with them" if speed_up is None else f"{without} is {speed_up.words(target)}, {rounds}"
-    )

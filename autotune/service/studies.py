@@ -24,7 +24,7 @@ from autotune.service.models.studies import Known, RunningRun, StudyBrief, Study
 from autotune.service.ordering import free_name, new_study_or_none, order_like, order_of
 from autotune.service.problems import ProblemError
 from autotune.service.study_manager import ReadOnlyManager, StudyManager
-from autotune.service.summaries import StudySummaries, detail_of, file_name
+from autotune.service.summaries import StudySummaries, detail_of
 from autotune.storage.address import lock_path
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import DesiredState, NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
@@ -315,7 +315,7 @@ class Studies:
     def _catalogue_origin(self, name: str) -> CatalogueStudy | None:
         """Return the study of the catalogue that a stored study was made from."""
         summary = self._summaries.get(name)
-        return None if summary is None else self._catalogue.find(file_name(summary))
+        return None if summary is None else self._catalogue.find(summary.study.name)
 
     def _check_same_objective(self, name: str, entry: CatalogueStudy) -> None:
         summary = self._summaries.get(name)

@@ -218,7 +218,7 @@ def brief_of(summary: Summary) -> dict[str, Any]:
     definition, standings = summary.definition, summary.standings
     best, baseline, speed_up = summary.best, standings.baseline, summary.speed_up
     return {
-        "study": file_name(summary),
+        "study": summary.study.name,
         "objective": definition.objective,
         "metric": metric_model(standings.metric),
         "trials": summary.finished,
@@ -245,11 +245,6 @@ def _notes_of(study: ReadableStudy) -> dict[str, Any]:
         "by": first.session.get("user", "") if first is not None else "",
         **labels_of(study).to_dict(),
     }
-
-
-def file_name(summary: Summary) -> str:
-    """Return the name in a stored study's file."""
-    return summary.study.name
 
 
 def trouble_of(summary: Summary) -> str:

@@ -11,6 +11,7 @@ from autotune.records.series import Series
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.statistics.verdict import Verdict
 from autotune.storage.address import hide_password
+from autotune.studyfile.stored import study_of
 
 DEFINITION = "definition"
 VERDICT = "verdict"
@@ -79,9 +80,14 @@ def labels_of(study: ReadableStudy) -> Labels:
 
 
 def stored_verdict(study: ReadableStudy) -> Verdict | None:
-    """Return the stored verdict, at the confidence that the study file asks for now; None if there is none."""
+    """Return the stored verdict, at the confidence that the study file asks for now.
+
+    None if there is none, or if the study no longer looks for one winner.
+    """
     stored = study.attribute(VERDICT)
-    return Verdict.from_dict(stored).with_settings_of(study.definition.study) if stored else None
+    if not stored or not study_of(study.definition).has_one_winner:
+        return None
+    return Verdict.from_dict(stored).with_settings_of(study.definition.study)
 
 
 def check_same(url: str, name: str, stored: Definition, definition: Definition) -> None:

@@ -351,6 +351,11 @@ class StudyFile(Section):
         return self.tradeoff is None and self.decisions is None
 
     @property
+    def looks_for(self) -> str:
+        """The result that the study looks for, in words."""
+        return "trade-off" if self.tradeoff is not None else "winner" if self.decisions is None else "decision table"
+
+    @property
     def contexts(self) -> tuple[str, ...]:
         """The contexts of the decision table; empty without one."""
         return () if self.decisions is None else tuple(self.decisions.over)

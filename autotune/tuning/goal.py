@@ -14,7 +14,7 @@ from autotune.coordination.run_manager import RunManager
 from autotune.planning.prepare import Prepared
 from autotune.records.limit import breaks
 from autotune.records.study import State
-from autotune.results.summary import Summary, summarise
+from autotune.results.summary import FrontSummary, Summary, summarise
 from autotune.scheduling.repeats import RepeatScheduler
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
@@ -134,7 +134,7 @@ class Front:
 
     def is_confirmed(self, store: StudyStore, summary: Summary) -> bool:  # noqa: ARG002  the summary says it all
         """Whether the preferred point, if there is one, has enough pairs with the default."""
-        return summary.tradeoff is None or summary.tradeoff.is_judged(self.study.verdict)
+        return not isinstance(summary, FrontSummary) or summary.is_judged(self.study.verdict)
 
     def needs_tuning(self, summary: Summary) -> bool:  # noqa: ARG002  it has no incumbent that trials lose to
         """Return False: trials of a trade-off are not stopped for one incumbent."""

@@ -287,8 +287,7 @@ def _check_weights(study: StudyFile, what: str) -> None:
 
 def _check_winner(study: StudyFile) -> None:
     if not study.has_one_winner:
-        looks, prints = ("decision table", "prints it") if study.decisions else ("trade-off", "lists the front")
-        msg = f"study {study.name!r} looks for a {looks}: it has no single winner; `autotune best` {prints}"
+        msg = f"study {study.name!r} looks for a {study.looks_for}: it has no single winner; `autotune best` prints it"
         raise StudyFileError(msg)
 
 

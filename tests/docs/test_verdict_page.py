@@ -19,8 +19,7 @@ from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront
 from autotune.results.preference import Preference
 from autotune.results.several_studies import SeveralStudies, StudyResult
-from autotune.results.summary import Summary, simplified_sentence, trained_text
-from autotune.results.tradeoff import Tradeoff
+from autotune.results.summary import FrontSummary, Summary, trained_text
 from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.node_spread import NodeSpread
 from autotune.statistics.ratio_words import change_text, times
@@ -45,11 +44,13 @@ SPEAKERS = (
     times,
     change_text,
     Summary.verdict_sentence,
+    Summary._verdict_sentence,
     Summary._nothing_better,
-    Summary._best_text,
+    Summary.best_text,
+    Summary._best_lines,
     Summary.text_without_verdict,
     Summary.limits_text,
-    simplified_sentence,
+    Summary.simplified_sentence,
     ParetoFront.text,
     ParetoFront.others.fget,
     FrontGrowth.sentence,
@@ -59,9 +60,10 @@ SPEAKERS = (
     PointVerdict.sentence,
     PointVerdict._judgement,
     MetricPairs.words,
-    Tradeoff.sentence,
-    Tradeoff._verdict_lines,
-    Summary._value,
+    FrontSummary._verdict_sentence,
+    FrontSummary._point_lines,
+    FrontSummary._further_lines,
+    Summary.value_text,
     trained_text,
     Summary.text,
     StoppingForecast.sentence,

@@ -88,12 +88,10 @@ def _report_no_winner(settings: "SessionSettings", *, as_json: bool) -> None:
     from autotune.storage.stored_study import open_stored_study
 
     summary = summarise(open_stored_study(settings.url, settings.name))
-    infeasible = summary.nearest is not None
-    sentence = summary.verdict_sentence() if infeasible or summary.tradeoff is not None else None
-    why = (sentence or "no configuration of this study is better than the default").rstrip(".")
+    why = (summary.verdict_sentence() or "no configuration of this study is better than the default").rstrip(".")
     if not as_json:
         output().print(f"{why}: there is no winner to ablate", markup=False)
-    if infeasible:
+    if summary.nearest is not None:
         raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
 
 

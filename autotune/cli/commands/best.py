@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,7 +46,6 @@ def best(
     """
     check_one_form(script, as_json=as_json)
     check_has_script(script, target, {"--site": site, "--account": account})
-    from autotune.results.preference import Preference
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import open_stored_study
 
@@ -62,7 +60,7 @@ def best(
         raise typer.BadParameter(msg, param_hint="--rules")
     works = summary.best is not None and summary.nearest is None
     if weights is not None and works:
-        summary = replace(summary, preference=Preference.of_text(summary.front, weights, name))
+        summary = summary.weighted(weights)
     if script is None:
         _print_state(store, summary, as_json=as_json)
     if summary.nearest is not None:
@@ -115,12 +113,10 @@ def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any] | None
     """
     from autotune.batch.winner_script import command_to_use, setup_to_use
 
-    if summary.best is None or summary.nearest is not None:
-        return None
-    if summary.front is not None and summary.preference is None:
+    if summary.to_use is None or summary.nearest is not None:
         return None
     return {
-        "trial": None if summary.simplified or summary.to_use is None else summary.to_use.number,
+        "trial": None if summary.simplified else summary.to_use.number,
         "configuration": dict(summary.configuration or {}),
         "command": command_to_use(store, summary),
         "setup": setup_to_use(store, summary),
@@ -172,19 +168,12 @@ def _print_table(table: "DecisionTable") -> None:
 
     console = output()
     titles = columns_of(table)
-    columns = [Column(title, weight) for title, weight in zip(titles, _weights(len(titles)), strict=True)]
+    # A narrow terminal leaves out only the last three: first the pairs, then the interval, then the ratio.
+    weights = [*[0] * (len(titles) - 3), 1, 2, 3]
+    columns = [Column(title, weight) for title, weight in zip(titles, weights, strict=True)]
     console.print(fit_table(columns, rows_of(table), console))
     for sentence in table.sentences():
         console.print(sentence)
-
-
-def _weights(columns: int) -> list[int]:
-    """Return the weights of a decision table's columns.
-
-    A narrow terminal leaves out only the last three: first the pairs, then the interval, then the ratio.
-    """
-    last = [1, 2, 3]
-    return [0] * (columns - len(last)) + last
 
 
 def _write_rules(store: "ReadableStudy", table: "DecisionTable", target: Path) -> list[Path]:

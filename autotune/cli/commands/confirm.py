@@ -62,13 +62,11 @@ def weighted_study(study: "StudyFile", settings: "SessionSettings", weights: str
     Raises:
         AutotuneError: The study has no trade-off, or the weights do not fit it.
     """
-    from autotune.results.preference import Preference
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import open_stored_study
 
-    preference = Preference.of_text(
-        summarise(open_stored_study(settings.url, settings.name)).front, weights, settings.name
-    )
+    preference = summarise(open_stored_study(settings.url, settings.name)).weighted(weights).preference
     assert study.tradeoff is not None
+    assert preference is not None
     tradeoff = study.tradeoff.model_copy(update={"weights": preference.to_dict()})
     return study.model_copy(update={"tradeoff": tradeoff})

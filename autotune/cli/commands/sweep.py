@@ -170,11 +170,12 @@ def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
         return space.default()
     if at == "best":
         best = summary.best
-        if best is None or summary.configuration is None:
+        if best is None:
             msg = "no configuration of this study has worked yet, so there is no best: leave --at out"
             raise CannotRunHereError(msg)
         # `best` is the best trial even if the verdict recommends the default.
-        return summary.configuration if summary.to_use is best else best.configuration
+        chosen = summary.configuration if summary.to_use is best else None
+        return best.configuration if chosen is None else chosen
     trial = summary.standings.trials.get(_parse_trial(at))
     if trial is None:
         msg = f"the study has no trial {_parse_trial(at)}; `autotune trials {summary.name}` lists them"

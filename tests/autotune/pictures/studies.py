@@ -5,7 +5,7 @@ from dataclasses import replace
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.ledger import ledger_of
-from autotune.results.summary import Summary
+from autotune.results.summary import summary_of
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
@@ -51,11 +51,11 @@ def legged(number, curve, of=9, **details):
     return TrialRecord(number, run.configuration, (run,), settled=True)
 
 
-def summary(*trials, metric=SECONDS, verdict=None, space=MIXED, **changes):
-    """Return the summary of a study of these trials."""
+def summary(*trials, metric=SECONDS, further=(), verdict=None, space=MIXED, **changes):
+    """Return the summary of a study of these trials; `further` has more metrics."""
     standings = Standings.of(trials, metric, verdict=verdict)
-    about = definition(space, metrics=(metric,), **changes)
-    found = Summary("paper", about, standings)
+    about = definition(space, metrics=(metric, *further), **changes)
+    found = summary_of("paper", about, standings)
     winner = found.best.number if found.best else None
     return replace(found, ledger=ledger_of([run for one in trials for run in one.runs], trials, winner, 5))
 

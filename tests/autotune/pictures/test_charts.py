@@ -225,9 +225,7 @@ def test_a_trade_off_shows_its_front():
     loss = Metric("loss", "")
     places = [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0), (3.0, 3.0)]
     trials = [trial(k, Outcome(metrics={"wall_s": a, "loss": b})) for k, (a, b) in enumerate(places)]
-    found = summary(*trials, study={"tradeoff": {"metric": "loss"}})
-    found = replace(found, definition=replace(found.definition, metrics=(SECONDS, loss)))
-    chart = tradeoff(found)
+    chart = tradeoff(summary(*trials, further=(loss,), study={"tradeoff": {"metric": "loss"}}))
     assert points(chart, Role.BEST) == [(1.0, 3.0), (2.0, 2.0)]
     assert points(chart, Role.BASELINE) == [(3.0, 1.0)]
     assert line(chart, Role.BEST).x == (1.0, 2.0, 3.0)
@@ -238,8 +236,7 @@ def test_a_trade_off_of_three_metrics_is_drawn_in_each_pair():
     loss, memory = Metric("loss", ""), Metric("memory", "B")
     places = [(3.0, 1.0, 2.0), (1.0, 3.0, 2.0), (2.0, 2.0, 1.0), (3.0, 3.0, 3.0)]
     trials = [trial(k, Outcome(metrics={"wall_s": a, "loss": b, "memory": c})) for k, (a, b, c) in enumerate(places)]
-    found = summary(*trials, study={"tradeoff": {"metric": ["loss", "memory"]}})
-    chart = tradeoff(replace(found, definition=replace(found.definition, metrics=(SECONDS, loss, memory))))
+    chart = tradeoff(summary(*trials, further=(loss, memory), study={"tradeoff": {"metric": ["loss", "memory"]}}))
     pairs = [(panel.x.text, panel.y.text) for panel in chart.panels]
     assert pairs == [("wall_s [s]", "loss"), ("wall_s [s]", "memory [B]"), ("loss", "memory [B]")]
     assert [row[:-1] for row in chart.table.rows] == [(1, 1.0, 3.0, 2.0), (2, 2.0, 2.0, 1.0), (0, 3.0, 1.0, 2.0)]

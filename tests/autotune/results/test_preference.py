@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,8 @@ from autotune.errors import AutotuneError, ExitCode, NothingWorkedError
 from autotune.records.outcome import Outcome
 from autotune.results.pareto import ParetoFront, ParetoPoint
 from autotune.results.preference import Preference, parse_weights
+from autotune.results.summary import summary_of
+from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import Metric
@@ -21,9 +24,13 @@ METRICS = (SECONDS, MEMORY, RATE)
 HOLLOW = ParetoFront((SECONDS, MEMORY), tuple(map(ParetoPoint, (4, 7, 9), ((1.0, 9e9), (6.0, 6e9), (9.0, 1e9)))))
 
 
+def chosen(front, weights):
+    return Preference.of(front, parse_weights(weights, front))
+
+
 @pytest.mark.parametrize(("weights", "trial"), [("wall_s=1", 4), ("memory=3", 9), ("wall_s=1,memory=1", 7)])
 def test_weights_choose_ends_and_hollows_whatever_the_units(weights, trial):
-    assert Preference.of_text(HOLLOW, weights, "paper").point.trial == trial
+    assert chosen(HOLLOW, weights).point.trial == trial
 
 
 def test_weights_are_shares():
@@ -33,14 +40,14 @@ def test_weights_are_shares():
 
 def test_a_metric_that_is_maximised_is_better_when_greater():
     front = ParetoFront((SECONDS, RATE), (ParetoPoint(0, (1.0, 5.0)), ParetoPoint(1, (2.0, 9.0))))
-    assert Preference.of_text(front, "rate=1", "paper").point.trial == 1
+    assert chosen(front, "rate=1").point.trial == 1
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8))
 def test_of_equals_without_weight_the_others_decide(rows):
     points = tuple(ParetoPoint(number, (1.0, *map(float, row))) for number, row in enumerate(rows))
-    chosen = Preference.of_text(ParetoFront(METRICS, points), "wall_s=1", "paper").point
-    assert not any(a <= chosen.values[1] and b >= chosen.values[2] and (a, b) != chosen.values[1:] for a, b in rows)
+    point = chosen(ParetoFront(METRICS, points), "wall_s=1").point
+    assert not any(a <= point.values[1] and b >= point.values[2] and (a, b) != point.values[1:] for a, b in rows)
 
 
 @pytest.mark.parametrize(
@@ -57,15 +64,17 @@ def test_of_equals_without_weight_the_others_decide(rows):
 )
 def test_wrong_weights_are_errors(weights, words):
     with pytest.raises(AutotuneError, match=words) as told:
-        Preference.of_text(HOLLOW, weights, "paper")
+        chosen(HOLLOW, weights)
     assert told.value.exit_code is ExitCode.USAGE
 
 
 def test_there_is_nothing_to_choose_without_a_trade_off_or_without_points():
+    known, nothing = definition(small_space(), metrics=METRICS), Standings({}, METRICS[0])
     with pytest.raises(AutotuneError, match="leave --weights out"):
-        Preference.of_text(None, "memory=1", "paper")
+        summary_of("paper", known, nothing).weighted("memory=1")
+    traded = replace(known, study={"tradeoff": {"metric": ["memory", "rate"]}})
     with pytest.raises(NothingWorkedError, match="a value of each of wall_s, memory and rate"):
-        Preference.of_text(ParetoFront(METRICS, ()), "memory=1", "paper")
+        summary_of("paper", traded, nothing).weighted("memory=1")
 
 
 def test_best_gives_the_point_and_a_script_asks_for_weights(tmp_path):
@@ -83,7 +92,7 @@ def test_best_gives_the_point_and_a_script_asks_for_weights(tmp_path):
 
     text = best("--weights", "wall_s=1,memory=1").stdout
     assert "trial 2: wall_s 3 s, memory 3 B, rate 3 1/s" in text
-    assert "default: wall_s 8 s, memory 9 B, rate 1 1/s" in text
+    assert "default: np=8  wall_s 8 s, memory 9 B, rate 1 1/s" in text
     told = json.loads(best("--json", "--weights", "rate=1").stdout)
     assert (told["best"]["trial"], told["weights"]) == (3, {"wall_s": 0.0, "memory": 0.0, "rate": 1.0})
     assert [point["trial"] for point in told["front"]] == [1, 2, 3]

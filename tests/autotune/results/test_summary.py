@@ -50,7 +50,7 @@ def verdict_on(winner, *pairs, candidates=None):
 def test_a_confirmed_winner_is_reported():
     verdict = verdict_on(1, *[(2.0, 1.0)] * 6)
     text = summary(trial(0, took(2.0), np=8), trial(1, took(1.0), took(1.2), np=4), verdict=verdict).best_text()
-    assert "trial 1: wall_s 1.095 s (median of 2 runs)" in text
+    assert "wall_s: 1.095 s (median of 2 runs), trial 1" in text
     assert "changed: np" in text
     assert "verdict: 2.000 times as fast" in text
 
