@@ -244,6 +244,9 @@ class _StatusView:
         """The newest standings; None before the first status."""
         return self.status.standings if self.status is not None else None
 
+    def detail(self, text: str) -> None:
+        """Drop the line: the client that made a run knows how it ended."""
+
     def update(self, status: Status) -> None:
         """Keep a status."""
         self.status = status

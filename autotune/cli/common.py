@@ -50,19 +50,28 @@ LEFT = (
 
 
 @contextmanager
-def open_display(stopped: str = STOPPED, status: Path | None = None, *, quiet: bool = False) -> "Iterator[Display]":
+def open_display(
+    stopped: str = STOPPED, status: Path | None = None, *, quiet: bool = False, verbose: bool = False
+) -> "Iterator[Display]":
     """Show a session at the terminal; on Ctrl-C print `stopped` and exit.
 
     Args:
         stopped: The line to print when the session is interrupted.
         status: A file for the progress as JSON; None for no such file.
         quiet: Show nothing before the result.
+        verbose: Show the end of every run.
+
+    Raises:
+        typer.BadParameter: Both `quiet` and `verbose` are asked for.
     """
+    if quiet and verbose:
+        msg = "prints every run and --quiet none: give one of the two"
+        raise typer.BadParameter(msg, param_hint="--verbose")
     from autotune.display.console import NoDisplay, display_for
     from autotune.display.status_file import StatusDisplay
     from autotune.execution.signals import stop_at_sigterm
 
-    display: Display = NoDisplay() if quiet else display_for(errors())
+    display: Display = NoDisplay() if quiet else display_for(errors(), verbose=verbose)
     if status is not None:
         display = StatusDisplay(display, status)
     # A batch system, `kill` and --take-over send SIGTERM; treat it like Ctrl-C.

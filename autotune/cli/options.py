@@ -80,6 +80,7 @@ StatusOption = Annotated[
     typer.Option("--status", metavar="FILE", help="Write the progress to this file as JSON."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print the end of every run.")]
 NotifyOption = Annotated[
     str | None,
     typer.Option(

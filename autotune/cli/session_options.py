@@ -19,6 +19,7 @@ from autotune.cli.options import (
     StatusOption,
     Storage,
     TakeOverOption,
+    VerboseOption,
     WaitOption,
 )
 from autotune.cli.placement import (
@@ -49,6 +50,7 @@ class SessionOptions:
     take_over: TakeOverOption = False
     status: StatusOption = None
     quiet: QuietOption = False
+    verbose: VerboseOption = False
     notify: NotifyOption = None
     as_json: AsJson = False
 
@@ -97,7 +99,8 @@ class SessionOptions:
     def open_display(self, settings: "SessionSettings") -> "Iterator[tuple[SessionSettings, Display]]":
         """Show a session at the terminal, and let SIGUSR1 pause it."""
         stopped = STOPPED if settings.queue is None else LEFT.format(name=settings.name)
-        with pausable() as pause, open_display(stopped, self.status, quiet=self.quiet) as display:
+        shown = open_display(stopped, self.status, quiet=self.quiet, verbose=self.verbose)
+        with pausable() as pause, shown as display:
             yield replace(settings, pause=pause), display
 
     def check_makes_no_runs(self, where: str) -> None:

@@ -23,6 +23,7 @@ from autotune.cli.options import (
     TimeoutOption,
     TrialsOption,
     UntilOption,
+    VerboseOption,
     WaitOption,
 )
 from autotune.cli.placement import CoresOption, LauncherOption, SiteOption
@@ -94,6 +95,7 @@ class StudyOptions:
     until: UntilOption = None
     status: StatusOption = None
     quiet: QuietOption = False
+    verbose: VerboseOption = False
     notify: NotifyOption = None
     dry_run: Annotated[
         bool,

@@ -157,6 +157,8 @@ def _judge(store: StudyStore, manager: RunManager, study: StudyFile, selection: 
     )
     sides = (Side.of(selection.default, "default"), Side.of(winner, f"trial {winner.number}"))
     series, subject = Series.verdict(winner.number), f"trial {winner.number} against the default"
+    if stored is None:
+        manager.display.line(f"confirming {subject}")
     used = {run.host for run in store.runs() if run.series.kind is SeriesKind.SELECT}
     rounds = ComparisonRounds(
         store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True, used=used
@@ -182,6 +184,8 @@ def confirm_point(
         label = f"trial {point.number}"
         sides, series = (Side.of(default, "default"), Side.of(point, label)), Series.verdict(point.number)
         subject = f"{label} against the default"
+        if not verdict.pairs:
+            manager.display.line(f"confirming {subject}")
         seed = study.sampler.seed
         rounds = ComparisonRounds(
             store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True
@@ -243,6 +247,7 @@ def _choose_winner(
     series = Series.select([trial.number for trial in selection.candidates])
     then = pairs_left(selection.default, selection.candidates[0], study.verdict.pairs, study.verdict.max_pairs)
     subject = f"choosing among trials {', '.join(str(trial.number) for trial in selection.candidates)}"
+    manager.display.line(subject)
     seed, standings = study.sampler.seed, selection.standings
     rounds = ComparisonRounds(
         store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True

@@ -100,6 +100,8 @@ def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, sect
             f"{contexts - len(wanted)} of {contexts} contexts are not compared with the default in fresh runs: they "
             f"would need more runs than decisions.verdict_runs, {section.verdict_runs}, allows"
         )
+    if wanted:
+        manager.display.line(f"confirming {len(wanted)} contexts of the table against the default")
     standings = standings_of(store, study.repeats.statistic)
     for number, comparison in enumerate(wanted, start=1):
         ComparisonRounds(

@@ -147,8 +147,7 @@ class Duets(ComparisonRounds):
             ]
         self.manager.store(self.store, list(zip(begun, ended, strict=True)))
         table = replace(table, runs={**table.runs, **dict(zip(slots, ended, strict=True))})
-        number = slots[0][0]
-        self.manager.display.line(f"{self.phase}, duet {number + 1}: {self._round_text(number, table)}")
+        self._show_round("duet", slots[0][0], table)
         return table
 
     def _put_on_half(self, planned: PlannedRun, slot: tuple[int, int]) -> PlannedRun:

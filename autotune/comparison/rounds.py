@@ -24,7 +24,7 @@ from autotune.coordination.neighbours import what_to_do
 from autotune.coordination.nodes import given_node
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
-from autotune.display.console import Running, Status
+from autotune.display.console import Row, Running, Status
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import join_segments
 from autotune.execution.task import Task
@@ -263,9 +263,9 @@ class ComparisonRounds:
                 table = replace(table, runs={**table.runs, slot: run})
                 if self.live is not None and slot[0] == 0:
                     # Show the runs of the first round at once: the whole round may take long.
-                    self.manager.display.line(f"{self.sides[slot[1]].label}: {self._value(run)}")
+                    self.manager.display.detail(f"{self.sides[slot[1]].label}: {self._value(run)}")
                 if not any(number == slot[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
-                    self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._round_text(slot[0], table)}")
+                    self._show_round("round", slot[0], table)
 
     @property
     def _in_pairs(self) -> bool:
@@ -382,14 +382,14 @@ class ComparisonRounds:
                 return ended
             self.manager.check()
 
-    def _round_text(self, number: int, table: RoundTable) -> str:
-        parts = []
-        for index, side in enumerate(self.sides):
-            run = table.runs.get((number, index))
-            if run is None:
-                continue
-            parts.append(f"{side.label} {self._value(run)}")
-        return ", ".join(parts)
+    def _show_round(self, kind: str, number: int, table: RoundTable) -> None:
+        """Show the values of a round; without them all it is a failure."""
+        runs = [(side, table.runs.get((number, index))) for index, side in enumerate(self.sides)]
+        ended = [(side, run) for side, run in runs if run is not None]
+        text = ", ".join(f"{side.label} {self._value(run)}" for side, run in ended)
+        display = self.manager.display
+        show = display.detail if all(run.outcome.complete for _, run in ended) else display.line
+        show(f"{self.phase}, {kind} {number + 1}: {text}")
 
     def _value(self, run: Run) -> str:
         metric, outcome = self.standings.metric, run.outcome
@@ -415,9 +415,7 @@ class ComparisonRounds:
             )
             for _, side, started, name in runs
         )
-        subject = ", ".join([self.subject, *self._ratios(table)])
-        if self.live is not None:
-            subject = self.live(table) or self.subject
+        subject = (self.live(table) if self.live is not None else "") or self.subject
         waiting = [side for _, side in todo] + [side for _, side, *_ in runs]
         left = rounds_left(((side, run) for (_, side), run in table.runs.items()), waiting)
         left = None if left is None else left.divide(self._runs_at_once) + self.then
@@ -430,16 +428,18 @@ class ComparisonRounds:
             left_most_s=left.most_s if left is not None else None,
             phase=self.phase,
             subject=subject,
+            compared=tuple(self._ratios(table)) if self.live is None else (),
         )
 
-    def _ratios(self, table: RoundTable) -> Iterator[str]:
-        """Yield the speed-up of each trial over the first side, the default, in the rounds so far."""
+    def _ratios(self, table: RoundTable) -> Iterator[Row]:
+        """Yield a row for each trial: its speed-up over the first side, the default, in the rounds so far."""
         metric = self.standings.metric
         for index, side in enumerate(self.sides[1:], start=1):
             pairs = table.pairs(0, index) if side.trial is not None else []
             if pairs:
                 ratio = exp(median(metric.cost(log(first / second)) for first, second in pairs))
-                yield f"{side.label} {SpeedUp(ratio).words(metric)} by {len(pairs)} round{'s' * (len(pairs) > 1)}"
+                value = f"{SpeedUp(ratio).text()} by {len(pairs)} round{'s' * (len(pairs) > 1)}"
+                yield Row(side.configuration, value, side.label)
 
 
 def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:

@@ -1,5 +1,6 @@
 """Show a running study to a person: a live panel on a terminal, plain lines elsewhere."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +20,11 @@ from spaces import Configuration
 
 # A range narrower than this ratio is shown as a single number.
 _SURE = 1.2
+# Terms that lines about runs use, and their legend.
+_LEGEND = {
+    re.compile(r"\btaken \d+%"): "taken: the share of the run's time that other processes took from it",
+    re.compile(r"\blooks [\d.e+]+x"): "looks: speed-up over the default by the runs of tuning, not confirmed",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,15 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A row of the panel: a configuration, its value, and its state."""
+
+    configuration: Configuration
+    value: str
+    state: str
+
+
+@dataclass(frozen=True)
 class Status:
     """The state of a study at a moment.
 
@@ -57,6 +72,7 @@ class Status:
         open_ended: Whether the study may stop before its budget, at an unknown time.
         more: The number of runs in flight that are not shown.
         subject: The current work and its progress, if it is not the search for the best trial.
+        compared: The configurations that are compared with the default, in place of the best trial.
     """
 
     standings: Standings
@@ -69,6 +85,7 @@ class Status:
     open_ended: bool = False
     more: int = 0
     subject: str = ""
+    compared: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,10 @@ class Display(Protocol):
     """Shows a study to a person."""
 
     def line(self, text: str) -> None:
-        """Show an event."""
+        """Show a new best, a failure or a decision."""
+
+    def detail(self, text: str) -> None:
+        """Show the end of a run that is none of these."""
 
     def waits(self, text: str) -> None:
         """Show that this session waits for another session, or for a quiet machine."""
@@ -111,6 +131,9 @@ class NoDisplay:
     def line(self, text: str) -> None:
         """Show nothing."""
 
+    def detail(self, text: str) -> None:
+        """Show nothing."""
+
     def waits(self, text: str) -> None:
         """Show nothing."""
 
@@ -122,15 +145,24 @@ class NoDisplay:
 
 
 class PlainDisplay:
-    """Prints a line for each event, for log files and pipes."""
+    """Prints lines, for log files and pipes."""
 
-    def __init__(self, console: Console) -> None:
-        """Write to `console`."""
+    def __init__(self, console: Console, *, verbose: bool = False) -> None:
+        """Write to `console`, with `verbose` also the details."""
         self._console = console
+        self._verbose = verbose
+        self._legend = dict(_LEGEND)
 
     def line(self, text: str) -> None:
-        """Print a line."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        """Print a line, and below it the legend of the terms that it is the first to use."""
+        self._print(text)
+        for term in [term for term in self._legend if term.search(text)]:
+            self._print(f"  ({self._legend.pop(term)})")
+
+    def detail(self, text: str) -> None:
+        """Print a line if the display is verbose."""
+        if self._verbose:
+            self.line(text)
 
     def waits(self, text: str) -> None:
         """Print a line."""
@@ -142,18 +174,18 @@ class PlainDisplay:
     def close(self) -> None:
         """Do nothing."""
 
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-class LiveDisplay:
-    """Prints a line for each event, above a panel that follows the study."""
 
-    def __init__(self, console: Console) -> None:
-        """Draw on `console`, a terminal."""
+class LiveDisplay(PlainDisplay):
+    """Prints lines above a panel that follows the study."""
+
+    def __init__(self, console: Console, *, verbose: bool = False) -> None:
+        """Draw on `console`, a terminal; with `verbose` print also the details."""
+        super().__init__(console, verbose=verbose)
         self._live = Live(console=console, refresh_per_second=4, transient=True)
         self._live.start()
-
-    def line(self, text: str) -> None:
-        """Print a line above the panel."""
-        self._live.console.print(text, markup=False, highlight=False)
 
     def waits(self, text: str) -> None:
         """Print a line above the panel, and show it in the panel until the wait is over."""
@@ -169,9 +201,9 @@ class LiveDisplay:
         self._live.stop()
 
 
-def display_for(console: Console) -> Display:
+def display_for(console: Console, *, verbose: bool = False) -> Display:
     """Return a live display for a terminal, and a plain one for other consoles."""
-    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+    return LiveDisplay(console, verbose=verbose) if console.is_terminal else PlainDisplay(console, verbose=verbose)
 
 
 def panel(status: Status) -> Group:
@@ -182,13 +214,23 @@ def panel(status: Status) -> Group:
         f"{status.finished} of at most {status.budget}" if status.open_ended else f"{status.finished}/{status.budget}"
     )
     head.add_row(status.phase, bar, done, time_left(status))
-    lines: list[Text] = [Text(status.subject or best_line(status), style="bold")]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
+    table.add_column()
+    best = None if status.compared or status.subject else _best_row(status)
+    subject = status.subject or ("" if best or status.compared else "no measurement yet")
+    for row in status.compared if best is None else (best,):
+        table.add_row(*_cells(row), style="bold")
+    for run in status.running:
+        table.add_row(*_cells(_running_row(run)), style="dim")
+    lines: list[Text | Table] = [Text(subject, style="bold")] if subject else []
+    lines.append(table)
+    if status.more:
+        lines.append(Text(f"{status.more} more runs", style="dim"))
     if status.standings.counts:
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())
         lines.append(Text(f"no value: {kinds}", style="yellow"))
-    lines.extend(Text(_running_line(run), style="dim") for run in status.running)
-    if status.more:
-        lines.append(Text(f"running: {status.more} more", style="dim"))
     return Group(head, *lines)
 
 
@@ -201,34 +243,32 @@ def time_left(status: Status) -> str:
     return f"about {span} left"
 
 
-def best_line(status: Status) -> str:
-    """Return a line on the best value so far."""
+def _cells(row: Row) -> tuple[Text, Text, Text]:
+    return Text(configuration_text(row.configuration)), Text(row.value), Text(row.state)
+
+
+def _best_row(status: Status) -> Row | None:
+    """Return the row of the best trial so far, or of the nearest while none keeps the limits; None without both."""
     standings = status.standings
-    best = standings.incumbent
-    if best is None and standings.nearest is not None:
-        nearest = standings.nearest
-        return (
-            f"nothing keeps the limits yet; trial {nearest.number} {breaks(standings.limits.breaches(nearest.number))}"
-        )
+    best, nearest = standings.incumbent, standings.nearest
+    if best is None and nearest is not None:
+        broken = breaks(standings.limits.breaches(nearest.number))
+        return Row(nearest.configuration, "", f"nothing keeps the limits yet; trial {nearest.number} {broken}")
     if best is None:
-        return "no measurement yet"
-    speed_up = standings.speed_up(best)
-    text = f"best: trial {best.number}, {quantity(standings.value(best), standings.metric)}"
+        return None
+    value, speed_up = quantity(standings.value(best), standings.metric), standings.speed_up(best)
     if speed_up is not None and best is not standings.baseline:
-        text += f", {speed_up.words(standings.metric)}"
-    return f"{text} (runs differ by {standings.noise:.0%})  {configuration_text(best.configuration)}"
+        value += f", {speed_up.words(standings.metric)}"
+    return Row(best.configuration, value, f"best: trial {best.number}, runs differ by {standings.noise:.0%}")
 
 
-def _running_line(run: Running) -> str:
-    state = "waiting" if run.waits else "running"
-    name = run.label or f"trial {run.number}"
-    text = f"{state}: {name}  {duration(run.elapsed_s)}  {configuration_text(run.configuration)}"
-    if run.waits:
-        return f"{text}  {run.waits}"
+def _running_row(run: Running) -> Row:
+    figures = ""
     if run.progress is not None:
-        figures = " ".join(f"{name}={value:.3g}" for name, value in run.progress.metrics.items())
-        text += f"  step {run.progress.step} {figures}"
-    return text
+        values = (f"{name}={value:.3g}" for name, value in run.progress.metrics.items())
+        figures = " ".join([f"step {run.progress.step}", *values])
+    state = f"waits, {duration(run.elapsed_s)}: {run.waits}" if run.waits else f"runs, {duration(run.elapsed_s)}"
+    return Row(run.configuration, figures, f"{run.label or f'trial {run.number}'} {state}")
 
 
 def duration(seconds: float) -> str:

@@ -40,10 +40,19 @@ class Messages:
         if broken:
             text += f", {breaks(broken)}"
         if outcome.complete:
-            text += _disturbance_text(outcome)
+            text += _taken(outcome)
         if len(trial.runs) == 1:
             text += f"  {configuration_text(trial.configuration)}"
         return text if outcome.failure is None else _with_folder(text, trial)
+
+    def is_news(self, trial: TrialRecord, outcome: Outcome) -> bool:
+        """Whether the log shows the end of a run although it is no new best.
+
+        It shows failures, runs that had lost or that break a limit, and the first value of the default.
+        """
+        if not outcome.complete or breaches(self.standings.limits.limits, metrics_of_run(outcome)):
+            return True
+        return self.standings.default is trial and len(trial.runs) == 1 and not trial.earlier
 
     def uncounted_run(self, run: Run) -> str:
         """Return a line on the end of a run that does not count for the value of a trial: a warm-up."""
@@ -69,18 +78,18 @@ class Messages:
         standings = self.standings
         runs = len(trial.measured(standings.metric.name))
         value = quantity(standings.value(trial), standings.metric)
-        return value + (f", {standings.statistic} of {runs}" if runs > 1 else "") + self._times(trial)
+        remark = f" ({trial.outcomes[-1].remark})" if trial.outcomes[-1].remark else ""
+        return value + (f", {standings.statistic} of {runs}" if runs > 1 else "") + self._times(trial) + remark
 
     def _times(self, trial: TrialRecord) -> str:
         speed_up = self.standings.speed_up(trial) if self.compares and not self.others else None
         return "" if speed_up is None else f", {speed_up.text()}"
 
 
-def _disturbance_text(outcome: Outcome) -> str:
-    """Return a remark on the processor time that other processes took from a run, if it was a notable share."""
-    disturbance = outcome.disturbance
-    worth = disturbance.taken_share is not None and disturbance.taken_share >= _WORTH_A_WORD
-    return f" ({disturbance.describe()})" if worth else ""
+def _taken(outcome: Outcome) -> str:
+    """Return the share of a run's time that other processes took, if it was notable."""
+    share = outcome.disturbance.taken_share
+    return f", taken {share:.0%}" if share is not None and share >= _WORTH_A_WORD else ""
 
 
 def failure_summary(ended: list[TrialRecord]) -> str:

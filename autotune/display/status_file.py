@@ -75,6 +75,10 @@ class StatusDisplay:
             self._write(replace(self._now, phase=STARTING, message=""))
         self.inner.line(text)
 
+    def detail(self, text: str) -> None:
+        """Show the end of a run; no run ends during a wait."""
+        self.inner.detail(text)
+
     def waits(self, text: str) -> None:
         """Show that this session waits."""
         self._write(replace(self._now, phase=WAITING, message=text))

@@ -93,10 +93,16 @@ class Equivalence:
                     return trial
         return self._trials[first] if first is not None else None
 
-    def judge(self, say: Callable[[str], None]) -> Callable[[Configuration], bool] | None:
-        """Return a function that says whether a configuration needs no run, and reports each such one through `say`.
+    def judge(
+        self, say: Callable[[str], None], say_detail: Callable[[str], None]
+    ) -> Callable[[Configuration], bool] | None:
+        """Return a function that tells whether a configuration needs no run, and reports each such one.
 
         None while nothing is known by which a configuration could be left out.
+
+        Args:
+            say: Gets the first few that lack memory.
+            say_detail: Gets those with the same effect as a measured one.
         """
 
         def shows_nothing(configuration: Configuration) -> bool:
@@ -113,7 +119,9 @@ class Equivalence:
             if twin is None:
                 return False
             if key not in reported:
-                say(f"passed over, the same in effect as trial {twin.number}: {configuration_text(configuration)}")
+                say_detail(
+                    f"passed over, the same in effect as trial {twin.number}: {configuration_text(configuration)}"
+                )
             reported.add(key)
             return True
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from autotune.display.messages import Messages
-from autotune.formatting import join_words, quantity
+from autotune.formatting import configuration_text, join_words, quantity
 from autotune.records.study import Definition
-from autotune.results.pareto import ParetoFront, pareto_front, tradeoff_metrics
+from autotune.results.pareto import ParetoFront, front_of, tradeoff_metrics
 from autotune.statistics.standings import Standings
 from autotune.studyfile.stored import study_of
 from objectives.base import Metric
@@ -40,18 +40,25 @@ class Leaders:
         return () if best is None else (best.number,)
 
     def news(self, before: Numbers) -> tuple[str, ...]:
-        """Describe what changed since the trials `before` led; the first leaders are no news."""
-        now = self.numbers()
-        if not before or set(now) == set(before) or not now:
+        """Describe what changed since the trials `before` led; that the default leads first is no news."""
+        now, standings = self.numbers(), self.messages.standings
+        is_default = standings.default is not None and now == (standings.default.number,)
+        if set(now) == set(before) or not now or (is_default and not before):
+            return ()
+        if not self.metrics and not self.messages.compares:
             return ()
         if not self.metrics:
-            best = self.messages.standings.trials[now[0]]
-            return (f"best so far: trial {best.number}, {self.messages.value(best)}",) if self.messages.compares else ()
+            return (f"best so far: {self._line(now[0], self.messages.value(standings.trials[now[0]]))}",)
         front = self._front()
-        new = [f"trial {one.trial} ({front.quantities(one)})" for one in front.points if one.trial not in before]
-        gone = [f"trial {number}" for number in before if number not in now]
-        parts = [f"new: {join_words(new)}" if new else "", f"no longer on it: {join_words(gone)}" if gone else ""]
-        return ("; ".join([f"front: {_count(front)}", *filter(None, parts)]),)
+        new = [one for one in front.points if one.trial not in before]
+        lines = [f"front: {self._line(one.trial, front.quantities(one))}" for one in new]
+        if gone := [f"trial {number}" for number in before if number not in now]:
+            lines.append(f"front: {_count(front)}, without {join_words(gone)}")
+        return tuple(lines)
+
+    def _line(self, number: int, value: str) -> str:
+        configuration = self.messages.standings.trials[number].configuration
+        return f"trial {number}, {value}  {configuration_text(configuration)}"
 
     def subject(self) -> str:
         """Describe the front of a trade-off for a panel; empty without a trade-off or while its front is empty."""
@@ -61,9 +68,7 @@ class Leaders:
         return f"front: {_count(front)}, {', '.join(_span(metric, known) for metric, known in values)}"
 
     def _front(self) -> ParetoFront:
-        standings = self.messages.standings
-        keeping = (trial for trial in standings.trials.values() if standings.limits.keeps(trial.number))
-        return pareto_front(keeping, self.metrics)
+        return front_of(self.messages.standings, self.metrics)
 
 
 def _count(front: ParetoFront) -> str:

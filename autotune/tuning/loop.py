@@ -216,7 +216,8 @@ class TuningLoop:
             if self._has_enough():
                 self._ending = Ending.PAYS_NO_MORE
                 return False
-        shows_nothing = self._sameness.judge(self._manager.display.line)
+        display = self._manager.display
+        shows_nothing = self._sameness.judge(display.line, display.detail)
         most = 1 if self._budget.auto else min(most, self._budget.most - len(self._trials))
         proposed = [] if exhausted else self._asker.ask_all(most, self._observations(), shows_nothing)
         if not proposed:
@@ -296,14 +297,16 @@ class TuningLoop:
         assert run.trial is not None
         if run.series.is_tuning:
             self._update_trial(self._trials[run.trial].with_run(run.lean))
-            line = self._messages.run_ended(self._trials[run.trial], run.outcome)
+            trial = self._trials[run.trial]
+            line, is_news = self._messages.run_ended(trial, run.outcome), self._messages.is_news(trial, run.outcome)
         else:
-            line = self._messages.uncounted_run(run)
+            line, is_news = self._messages.uncounted_run(run), run.outcome.failure is not None
         self._scheduler.finish(run, self._standings)
-        self._manager.display.line(line)
+        display = self._manager.display
+        (display.line if is_news else display.detail)(line)
         self._settle()
         for news in self._leaders.news(leaders_before):
-            self._manager.display.line(news)
+            display.line(news)
         check_give_up(self._standings, self._budget.give_up_after, launched=self._makes_runs)
 
     def _settle(self) -> None:
@@ -330,7 +333,7 @@ class TuningLoop:
             lost = self._checkpoints.note_start(number, run.name, self._manager.factory.objective, task.segment.metric)
         again = self._manager.plan_retry(run, outcome)
         if again is not None:
-            self._manager.display.line(f"trial {number}: {outcome.message}; tried again")
+            self._manager.display.line(f"trial {number}: {outcome.message}; runs again")
             self._in_flight.wait(replace(again, lost=lost))
             return
         self._machine_faults += 1

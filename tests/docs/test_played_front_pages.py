@@ -23,7 +23,7 @@ def folder(tmp_path_factory) -> Path:
     (folder / "myprogram").chmod(0o755)
     assert autotune(folder, ["init", "--", "./myprogram", "--threads", "4"]).returncode == 0
     (folder / "my.in").write_text(silicon(), encoding="utf-8")
-    ended = autotune(folder, ["study", "qe", "--input", "my.in", "--name", "qe", "--trials", "3", *QUICK])
+    ended = autotune(folder, ["study", "qe", "--input", "my.in", "--name", "qe", "--trials", "3", "--verbose", *QUICK])
     assert ended.returncode == 0, ended.stderr
     assert "(the default configuration)" in ended.stderr
     assert "trial 2: " in ended.stderr

@@ -65,7 +65,7 @@ def held_session(folder: Path, *words: str, **variables: str) -> Iterator["subpr
     """Run a session of the held study, and provide it after its third trial."""
     (folder / "mine.toml").write_text(held(folder), encoding="utf-8")
     with subprocess.Popen(
-        [sys.executable, "-m", "autotune", "study", "./mine.toml", *words],
+        [sys.executable, "-m", "autotune", "study", "./mine.toml", "--verbose", *words],
         cwd=folder,
         env=os.environ | variables,
         stdin=subprocess.DEVNULL,

@@ -112,6 +112,9 @@ class ListDisplay:
     def line(self, text: str) -> None:
         self.lines.append(text)
 
+    def detail(self, text: str) -> None:
+        self.lines.append(text)
+
     def waits(self, text: str) -> None:
         self.lines.append(text)
 

@@ -86,7 +86,8 @@ def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None
         return
     # Check before the session imports Ray and Optuna, which takes a second.
     check_commands(resolved.cluster)
-    with pausable() as pause, open_display(resolved.stopped, options.status, quiet=options.quiet) as display:
+    shown = open_display(resolved.stopped, options.status, quiet=options.quiet, verbose=options.verbose)
+    with pausable() as pause, shown as display:
         summary = _run_session(options, resolved, pause, display)
     end.verdict = summary.verdict_sentence() or ""
     if options.as_json:

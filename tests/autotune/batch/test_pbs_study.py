@@ -266,7 +266,7 @@ def test_runs_that_the_site_binds_to_one_core_are_made_again(cluster, study):
     cluster.switch("one core", None)
     study.hold(None)
     assert session.wait(PATIENCE_S) == 0, study.log
-    assert study.log.count("this one does not count; tried again") == 3
+    assert study.log.count("this one does not count; runs again") == 3
     counted = {run.trial for run in study.store.runs() if run.series.is_tuning and run.outcome.complete}
     assert counted == set(range(5))
     shown = study.asked("trials", "mine", "--runs").stdout

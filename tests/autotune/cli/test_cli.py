@@ -25,11 +25,11 @@ def tuned(tmp_path_factory) -> Path:
 
 
 def test_progress_goes_to_stderr_line_by_line_and_results_to_stdout(tuned):
-    ended = autotune(tuned, "study", "./mine.toml", "--trials", "13")
+    ended = autotune(tuned, "study", "./mine.toml", "--trials", "13", "--verbose")
     assert "trial 12: " in ended.stderr
     assert "trial 11: " not in ended.stderr
     assert "\x1b" not in ended.stderr + ended.stdout
-    assert ended.stdout.startswith("trial ")
+    assert ended.stdout.startswith("configuration: ")
     assert "verdict: " in ended.stdout
     assert "autotune best mine" in ended.stdout
 

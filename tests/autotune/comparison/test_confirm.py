@@ -244,9 +244,10 @@ def test_the_panel_names_what_is_compared(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     display = ListDisplay()
     confirm(store, manager(tmp_path, PaperExecutor(noisy(0.001)), display), STUDY)
-    assert display.status.subject.startswith(
-        "trial 1 against the default, trial 1 looks 2.5 times as fast as the default"
-    )
+    assert display.status.subject == "trial 1 against the default"
+    (row,) = display.status.compared
+    assert (row.configuration, row.state) == (SIMPLE, "trial 1")
+    assert row.value.startswith("looks 2.5x by ")
 
 
 @pytest.mark.parametrize(("step", "count"), [(0.0, 3), (0.1, 6)])

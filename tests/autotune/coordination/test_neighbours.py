@@ -129,7 +129,7 @@ def test_disturbed_runs_are_stored_aside_and_made_again(tmp_path):
         (2, "aside:tuning", False),
     ]
     assert [len(trial.runs) for trial in store.trials()] == [1, 1, 1]
-    assert sum("does not count; tried again" in line for line in display.lines) == 2
+    assert sum("does not count; runs again" in line for line in display.lines) == 2
 
 
 def test_where_everything_shares_a_core_the_study_ends_and_says_what_to_do(tmp_path):

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from autotune.display.console import LiveDisplay, Running, Status, panel
+from autotune.display.console import LiveDisplay, PlainDisplay, Row, Running, Status, panel
 from autotune.display.messages import Messages
 from autotune.statistics.verdict import Verdict
 from objectives.base import Metric
@@ -47,6 +47,31 @@ def test_the_panel_of_a_comparison_names_its_subject_and_not_the_best():
     assert "best:" not in drawn(status)
 
 
+def test_the_panel_of_a_comparison_begins_its_rows_with_the_configurations():
+    compared = (Row({"np": 4}, "looks 2x by 3 rounds", "trial 1"),)
+    running = (Running(None, {"np": 8}, 5.0, label="default"),)
+    status = Status(stand(trial(0, 2.0)), 8, 3, running, phase="confirming", subject="trial 1", compared=compared)
+    assert [line.rstrip() for line in drawn(status).splitlines()[1:]] == [
+        "trial 1",
+        "np=4  looks 2x by 3 rounds  trial 1",
+        "np=8                        default runs, 00:05",
+    ]
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_a_log_has_details_if_it_is_verbose_and_each_legend_once(verbose):
+    file = StringIO()
+    display = PlainDisplay(Console(file=file, width=200), verbose=verbose)
+    display.detail("trial 1: 3 s, looks 0.7x, taken 14%")
+    display.line("best so far: trial 2, 1 s, looks 2x")
+    display.line("best so far: trial 3, 0.5 s, looks 4x")
+    lines = file.getvalue().splitlines()
+    legends = [line for line in lines if line.startswith("  (")]
+    assert [line.startswith("  (looks: ") for line in legends] == ([False, True] if verbose else [True])
+    assert len(lines) - len(legends) == (3 if verbose else 2)
+    assert lines[-1] == "best so far: trial 3, 0.5 s, looks 4x"
+
+
 def test_lines_of_trials_only_say_what_they_look_like():
     standings = stand(trial(0, 2.0), trial(1, 1.0))
     ran = standings.trials[1]
@@ -56,9 +81,9 @@ def test_lines_of_trials_only_say_what_they_look_like():
 def test_the_panel_says_why_the_job_of_a_run_waits():
     waits = Running(3, {"np": 2}, 60.0, waits="Not Running: no free nodes")
     status = Status(stand(trial(0, 2.0)), budget=20, finished=5, running=(waits, Running(4, {"np": 4}, 61.0)))
-    assert drawn(status).splitlines()[-2:] == [
-        "waiting: trial 3  01:00  np=2  Not Running: no free nodes",
-        "running: trial 4  01:01  np=4",
+    assert [line.split() for line in drawn(status).splitlines()[-2:]] == [
+        ["np=2", "trial", "3", "waits,", "01:00:", "Not", "Running:", "no", "free", "nodes"],
+        ["np=4", "trial", "4", "runs,", "01:01"],
     ]
 
 

@@ -3,11 +3,13 @@
 import pytest
 
 from autotune.display.messages import Messages, failure_summary
+from autotune.records.limit import Limit
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
+from autotune.statistics.kept_limits import KeptLimits
 from autotune.statistics.standings import Standings
-from objectives.base import REMARK, FailureKind
-from tests.support.fakes import SECONDS, failed, took
+from objectives.base import REMARK, FailureKind, Metric
+from tests.support.fakes import SECONDS, capped, failed, took
 
 
 def trial(number, outcome, folder):
@@ -41,13 +43,29 @@ def test_when_nothing_worked_each_reason_names_the_folder_of_its_newest_run(tmp_
     assert failure_summary(trials).splitlines()[1] == "  2 times: no omp.h  (output in 2)"
 
 
+@pytest.mark.parametrize(
+    ("number", "outcome", "shown"),
+    [
+        (0, Outcome({"wall_s": 1.0, "p99": 10.0}), True),
+        (1, capped(3.0), True),
+        (1, failed(FailureKind.TIMED_OUT), True),
+        (1, Outcome({"wall_s": 1.0, "p99": 30.0}), True),
+        (1, Outcome({"wall_s": 1.0, "p99": 10.0}), False),
+    ],
+)
+def test_the_log_shows_the_default_and_runs_that_failed_had_lost_or_break_a_limit(tmp_path, number, outcome, shown):
+    ran = trial(number, outcome, tmp_path)
+    limits = KeptLimits((Limit(Metric("p99", "ms"), high=20.0),))
+    standings = Standings({0: trial(0, took(2.0), tmp_path), number: ran}, SECONDS, limits=limits)
+    assert Messages(standings).is_news(ran, outcome) is shown
+
+
 @pytest.mark.parametrize(("taken", "said"), [(0.43, True), (0.01, False), (None, False)])
 def test_a_run_that_others_slowed_down_says_so(messages, tmp_path, taken, said):
     conditions = {} if taken is None else {"taken_share": taken, "others_share": 0.5}
     outcome = Outcome({"wall_s": 2.0}, conditions=conditions)
     line = messages.run_ended(trial(1, outcome, tmp_path), outcome)
-    words = "(others kept it from running for 43% of its time, and used 50% of its cores)"
-    assert (words in line) is said
+    assert (", taken 43%" in line) is said
 
 
 def test_what_a_run_has_to_tell_stands_behind_its_value(messages, tmp_path):

@@ -172,7 +172,7 @@ def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
     assert f"{finished} of at most 100 trials are finished" in said
     assert all(run["outcome"]["failure"] is None for run in runs), "those in flight ended by themselves"
     done = {run["trial"] for run in runs}
-    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", f"{len(done) + 1}")
+    ended = autotune(tmp_path, "study", "./mine.toml", "--verbose", "--trials", f"{len(done) + 1}")
     assert ended.returncode == 0, ended.stderr
     assert {int(number) for number in re.findall(r"^trial (\d+):", ended.stderr, re.MULTILINE)} == {len(done)}
 

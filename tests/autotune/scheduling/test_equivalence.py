@@ -53,7 +53,7 @@ def test_the_objective_is_asked_about_measured_trials_only():
 def test_what_is_passed_over_again_and_again_is_said_once():
     lines, same = [], Equivalence.of([trial(1, {"a": 1}, took(1.0))], lambda *_: True)
     for _ in range(3):
-        shows_nothing = same.judge(lines.append)
+        shows_nothing = same.judge(lines.append, lines.append)
         assert [shows_nothing({"a": value}) for value in (2, 3)] == [True, True]
     assert lines == [f"passed over, the same in effect as trial 1: a={value}" for value in (2, 3)]
 

@@ -100,6 +100,6 @@ def test_a_search_passes_over_what_lacks_memory_and_says_why(copies):
     said = []
     same = Equivalence(None, NEED)
     same.learn(trial(1, 5, failed(FailureKind.OUT_OF_MEMORY)))
-    shows_nothing = same.judge(said.append)
+    shows_nothing = same.judge(said.append, lambda _: None)
     assert shows_nothing({"copies": copies}) is (copies == 9)
     assert len(said) == (copies == 9)

@@ -188,7 +188,7 @@ def test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop(sqlite, pat
 
 def another(folder, *words):
     """Start another session; what it says at once is in its `stderr`."""
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", *words]
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--verbose", *words]
     return subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

@@ -81,7 +81,7 @@ def test_the_two_overlap_on_cores_of_their_own_that_are_swapped(folder):
 
 
 def test_a_killed_session_leaves_no_half_of_a_duet(folder):
-    command = [sys.executable, "-m", "autotune", "study", "naps.toml"]
+    command = [sys.executable, "-m", "autotune", "study", "naps.toml", "--verbose"]
     with (folder / "said.log").open("wb") as log:
         session = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     while "duet 2" not in (folder / "said.log").read_text() and session.poll() is None:

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not (shutil.which("pw.x") and shutil.which("mpirun")), reason="no pw.x and mpirun here"),
 ]
 
-STUDY = ["study", "qe", "--input", "my.in", "--name", "si", "--trials", "4", *QUICK]
+STUDY = ["study", "qe", "--input", "my.in", "--name", "si", "--trials", "4", "--verbose", *QUICK]
 
 
 def test_an_interrupted_study_of_pw_x_resumes_and_ends_with_a_verdict_and_a_script(tmp_path):
