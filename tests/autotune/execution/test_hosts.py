@@ -9,6 +9,7 @@ import pytest
 
 from autotune.errors import ExitCode
 from tests.support.hosts import Hosts, ray_node, why_not
+from tests.support.quick_study import ONE_RUN, quick_sections
 from tests.support.study_folder import StudyFolder
 from tests.support.waiting import PATIENCE_S, wait_for
 
