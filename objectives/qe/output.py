@@ -4,8 +4,8 @@ Formats: UtilXlib/clocks_handler.f90 (times), PW/src/print_ks_energies.f90 and P
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
@@ -17,11 +17,27 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
 _TIMER = re.compile(
     rf"^\s*(\S.*?)\s*:\s*(?=[\d.]){_DURATION}\s*CPU\s+(?=[\d.]){_DURATION}\s*WALL(?:\s*\(\s*({_COUNT})\s+calls\))?\s*$"
 )
+# Version 4 prints the wall time of the whole program only.
+_TOTAL_OF_4 = re.compile(
+    rf"^\s*(PWSCF)\s*:\s*(?=[\d.]){_DURATION}\s*CPU time,\s+(?=[\d.]){_DURATION}\s*wall time\s*$", re.MULTILINE
+)
+# Version 6.3 writes wall times from an hour to a day as "45h 2m WALL" and, in a line of its own, "50h": the minutes of
+# the CPU time come first, and the 2 h 50 min of the wall time have moved by one place.
+_SHIFTED = re.compile(
+    rf"^\s*PWSCF\s*:\s*(?=[\d.]){_DURATION}\s*CPU\s+({_COUNT})h\s*({_COUNT})m\s+WALL\s*\n\s*({_COUNT})h\s*$",
+    re.MULTILINE,
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE = rf"(\d{{1,2}})\s*({'|'.join(_MONTHS)})\s*(\d{{4}})"
+_CLOCK = r"(\d{1,2})\s*:\s*(\d{1,2})\s*:\s*(\d{1,2})"
+_STARTED = re.compile(rf"starts on\s+{_DATE}\s+at\s+{_CLOCK}")
+_ENDED = re.compile(rf"This run was terminated on:\s+{_CLOCK}\s+{_DATE}")
 _ITERATION = re.compile(r"^\s*iteration\s*#\s*(\d{1,9})\b")
 _TIME_SO_FAR = re.compile(rf"^\s*total cpu time spent up to now is\s*({_NUMBER})\s*secs")
 _ENERGY = re.compile(rf"^(!{{0,2}})\s*total energy\s*=\s*({_NUMBER})\s*Ry")
 _ACCURACY = re.compile(rf"^\s*estimated scf accuracy\s*<\s*({_NUMBER})\s*Ry")
 _CONVERGED = re.compile(r"^\s*convergence has been achieved in\s*(\d{1,9})\s*iterations")
+_THRESHOLD = re.compile(rf"^\s*(?:scf )?convergence threshold\s*=\s*({_NUMBER})\s*$", re.MULTILINE)
 _NOT_CONVERGED = re.compile(r"^\s*(?:EXX )?convergence NOT achieved after\s*(\d{1,9})\s*iterations")
 # "v.6.1 (svn rev. 13369) starts": the revision may follow.
 _VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+(?:\([^()\n]*\)\s*)?starts", re.MULTILINE)
@@ -37,17 +53,21 @@ _LEVEL = re.compile(
 _BANDS_FOLLOW = re.compile(r"^\s*k =.*(?:bands|band energies) \(ev\):\s*$")
 _BAND_ENERGIES = re.compile(r"^\s*(?:-?\d+\.\d{4}\s*)+$")
 _BAND_ENERGY = re.compile(r"-?\d+\.\d{4}")
-# Versions 6.0 and 6.1 print "fft and procs/group".
+# Versions 6.0 and 6.1 print "fft and procs/group", version 4 "fft/group".
 _TASK_GROUPS = (
-    r"wavefunctions fft division:\s+(?:task group distribution\s*#TG\s+x Z-proc|fft and procs/group)\s*=\s*(\d{1,9})"
+    r"wavefunctions fft division:\s+(?:task group distribution\s*#TG\s+x Z-proc|fft and procs/group|fft/group)"
+    r"\s*=\s*(\d{1,9})"
 )
 _CUTOFF = r"^\s*{} cutoff\s*=\s*({})\s*Ry"
 _GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d+),\s*(\d+),\s*(\d+)\)"
+_GRID_OF_4 = r"^\s*G cutoff =[^\n(]*\([^\n)]*G-vectors\)\s+{} grid:\s*\(\s*(\d+),\s*(\d+),\s*(\d+)\)"
 # Version 6.0 prints "Mb" and "total allocated".
 _MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*([kMG][bB])"
 _UNIT_BYTES = {"k": 1024, "M": 1024**2, "G": 1024**3}
 
 MAIN_TIMER = "PWSCF"
+_LONGEST = "electrons"
+_STAGES = ("init_run", _LONGEST, "forces", "stress", "update_pot", "hinit1")  # none is a part of another
 _ROUTINES = 60  # an SCF calculation prints fewer routines; a broken output may have any number
 
 
@@ -130,7 +150,8 @@ class PwOutput:
     """Everything read from one output of pw.x.
 
     A band structure (nscf) has no energies except those of bands, if they were printed, and a level: the Fermi energy,
-    or the highest occupied level.
+    or the highest occupied level. `threshold_ry` is the accuracy at which the self-consistency has converged;
+    `stamped_s` lies between the times of day at which the run started and ended.
     """
 
     version: str | None = None
@@ -141,16 +162,54 @@ class PwOutput:
     energies_ry: tuple[float, ...] = ()
     converged_after: int | None = None
     not_converged_after: int | None = None
+    threshold_ry: float | None = None
     band_energies_ev: tuple[float, ...] = ()
     level_ev: float | None = None
     is_band_structure: bool = False
     timers: dict[str, Timer] = field(default_factory=dict)
+    stamped_s: float | None = None
+    has_exact_exchange: bool = False
     job_done: bool = False
 
     @property
     def energy_ry(self) -> float | None:
         """The final energy (marked `!`, with exact exchange `!!`): the last one if the ions moved."""
         return self.energies_ry[-1] if self.energies_ry else None
+
+    @property
+    def last_energy_ry(self) -> float | None:
+        """The final energy, or that of the last iteration if there is none."""
+        last = self.iterations[-1].energy_ry if self.iterations else None
+        return last if self.energy_ry is None else self.energy_ry
+
+    @property
+    def limited_to(self) -> int | None:
+        """The iterations after which the input stopped the run before it converged; None if it did not.
+
+        With `scf_must_converge = .false.` pw.x then says that it converged. It prints rounded figures. In a run with
+        ions or with exact exchange, an earlier self-consistency that converged has a final energy.
+        """
+        if not self.iterations or (last_ry := self.iterations[-1].accuracy_ry) is None:
+            return None
+        if self.not_converged_after is not None:
+            return None if self.energies_ry else self.not_converged_after
+        is_above = self.threshold_ry is not None and last_ry > 2 * self.threshold_ry
+        return self.converged_after if is_above and not self.has_exact_exchange else None
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the wall time of the whole program is longer than the other times of the output allow."""
+        stages_s = sum(self.timers[name].wall_s for name in _STAGES if name in self.timers)
+        # The machine's clock may be put back by an hour, and a run may spend more time on its files than in all stages.
+        limits_s = [1.5 * self.stamped_s] if self.stamped_s else []
+        limits_s += [(1.5 if limits_s else 10.0) * stages_s] if stages_s else []
+        return self.total is not None and bool(limits_s) and self.total.wall_s > max(limits_s) + 60.0
+
+    @property
+    def is_too_short(self) -> bool:
+        """Whether the wall time of the whole program is shorter than that of its longest part."""
+        total, part = self.total, self.timers.get(_LONGEST)
+        return total is not None and part is not None and part.wall_s > 1.05 * total.wall_s + 1.0
 
     @property
     def parts(self) -> dict[str, float]:
@@ -182,11 +241,14 @@ def parse(text: str) -> PwOutput:
         energies_ry=energies,
         converged_after=_last_number(_CONVERGED, lines),
         not_converged_after=_last_number(_NOT_CONVERGED, lines),
+        threshold_ry=number(thresholds[-1]) if (thresholds := _THRESHOLD.findall(text)) else None,
         band_energies_ev=_band_energies(lines) if (is_band_structure := _BAND_STRUCTURE in text) else (),
         level_ev=number(levels[-1]) if (levels := _LEVEL.findall(text)) else None,
         is_band_structure=is_band_structure,
-        timers=dict(_timers(lines)),
-        job_done="JOB DONE." in text,
+        timers=_timers(text, lines),
+        stamped_s=_stamped_s(text),
+        has_exact_exchange="EXX" in text,
+        job_done="JOB DONE." in text or _TOTAL_OF_4.search(text) is not None,  # version 4 ends with its times
     )
 
 
@@ -223,10 +285,35 @@ def _seconds(groups: tuple[str | None, ...]) -> float:
     return days * _DAY_S + hours * _HOUR_S + minutes * _MINUTE_S + seconds
 
 
-def _timers(lines: list[str]) -> Iterator[tuple[str, Timer]]:
-    for line in lines:
-        if "WALL" in line and (match := _TIMER.match(line)):
-            yield match[1], Timer(_seconds(match.groups()[1:5]), _seconds(match.groups()[5:9]), int(match[10] or 0))
+def _timers(text: str, lines: list[str]) -> dict[str, Timer]:
+    matches = [match for line in lines if "WALL" in line and (match := _TIMER.match(line))]
+    matches += _TOTAL_OF_4.finditer(text)
+    found = {match[1]: _timer(match) for match in matches}
+    for match in _SHIFTED.finditer(text):
+        if int(match[3] or 0) == int(match[5]):  # the minutes of the CPU time
+            wall_s = int(match[6]) * _HOUR_S + int(match[7]) * _MINUTE_S
+            found[MAIN_TIMER] = Timer(_seconds(match.groups()[:4]), float(wall_s))
+    return found
+
+
+def _timer(match: re.Match[str]) -> Timer:
+    calls = match[10] if match.re is _TIMER else None
+    return Timer(_seconds(match.groups()[1:5]), _seconds(match.groups()[5:9]), int(calls or 0))
+
+
+def _stamped_s(text: str) -> float | None:
+    """Return the seconds between the start and the end by the times of day that are printed."""
+    started, ended = _STARTED.search(text), _ENDED.search(text)
+    if started is None or ended is None:
+        return None
+    day, month, year, *clock = started.groups()
+    *end_clock, end_day, end_month, end_year = ended.groups()
+    try:
+        begin = datetime(int(year), _MONTHS.index(month) + 1, int(day), *map(int, clock), tzinfo=UTC)
+        end = datetime(int(end_year), _MONTHS.index(end_month) + 1, int(end_day), *map(int, end_clock), tzinfo=UTC)
+    except ValueError:
+        return None
+    return (end - begin).total_seconds()
 
 
 def _band_energies(lines: list[str]) -> tuple[float, ...]:
@@ -256,10 +343,11 @@ def _iterations(lines: list[str]) -> tuple[tuple[Iteration, ...], tuple[float, .
 def _layout(text: str) -> Layout:
     ranks = _number(r"running on\s+(\d{1,9})\s+processors", text)
     if ranks is None:
-        ranks = _number(r"Number of MPI processes:\s*(\d{1,9})", text) or 1
+        ranks = _number(r"Number of (?:MPI processes|processors in use):\s*(\d{1,9})", text) or 1
+    # Version 4 prints "ortho sub-group", and not the library.
     grid = re.search(
         r"(\S+) distributed-memory algorithm\s*\(size of sub-group:\s*(\d{1,9})\s*\*\s*(\d{1,9})\s+procs\)", text
-    )
+    ) or re.search(r"\b(ortho) sub-group\s*=\s*(\d{1,9})\s*\*\s*(\d{1,9})\s+procs", text)
     return Layout(
         ranks=ranks,
         threads=_number(r"Threads/MPI process:\s*(\d{1,9})", text)
@@ -307,7 +395,8 @@ def _cutoff(which: str, text: str) -> float | None:
 
 
 def _grid(name: str, text: str) -> tuple[int, int, int] | None:
-    match = re.search(_GRID.format(name), text, re.MULTILINE)
+    of_4 = {"Dense": "FFT", "Smooth": "smooth"}[name]
+    match = re.search(_GRID.format(name), text, re.MULTILINE) or re.search(_GRID_OF_4.format(of_4), text, re.MULTILINE)
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
