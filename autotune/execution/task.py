@@ -237,17 +237,17 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
     Raises:
         InvalidResult: The answers differ by more than the tolerance.
     """
-    if measurement.answer is None or reference is None:
-        return
-    if not measurement.answer.parts:
+    if measurement.answer is not None and reference is not None:
         _check_against(measurement.answer, reference)
-    references = {part.name: part for part in reference.parts}
-    for answer in measurement.answer.parts:
-        if answer.name in references:
-            _check_against(answer, references[answer.name])
 
 
 def _check_against(answer: Answer, reference: Answer) -> None:
+    references = {part.name: part for part in reference.parts}
+    if answer.parts and references:
+        for part in answer.parts:
+            if part.name in references:
+                _check_against(part, references[part.name])
+        return
     if disagreement := reference.disagreement(answer.value):
         value = _with_unit(f"{answer.value:.10g}", answer.unit)
         msg = f"{answer.name} is {value}, the reference run's is {reference.value:.10g}: {disagreement}"

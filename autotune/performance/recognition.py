@@ -17,6 +17,8 @@ from spaces import Value
 
 # At least this many sizes must be equal if one side states more sizes than the other.
 _LEAST_SIZES = 3
+# The iterations after which runs of pw.x stop; runs without it go on until they converge.
+_LENGTH = "scf_iterations"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ def is_same_workload(one: Setting, other: Setting) -> bool:
     if one.workload == other.workload:
         return True
     sizes, others = _sizes(one), _sizes(other)
+    if sizes.get(_LENGTH) != others.get(_LENGTH):
+        return False
     shared = sizes.keys() & others.keys()
     if not all(_is_equal(sizes[name], others[name]) for name in shared):
         return False

@@ -1,6 +1,6 @@
 """The terms of pw.x's run time: amounts of work by the manual and the source, over typical rates.
 
-A self-consistent field cycle is iterations x k-points of a pool x applications of the Hamiltonian to all bands. An
+A self-consistent field cycle is iterations (as many as the input allows, or 12) x k-points of a pool x applications of the Hamiltonian to all bands. An
 application transforms every band to real space and back, with 5 N log2 N floating-point operations each way (Frigo &
 Johnson, Proc. IEEE 93, 2005) on the wave functions' grid of N points. A rank of a pool has whole planes of it, and
 whole columns in the other direction; between them lies an all-to-all in the pool. Projectors and the subspace problem
@@ -23,8 +23,9 @@ from objectives.shapes.costs import Costs
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
 
-# Iterations of the density, and applications of the Hamiltonian to each band per iteration (Davidson's method).
-_ITERATIONS, _APPLICATIONS = 12.0, 3.0
+# Iterations of the density if it converges, and applications of the Hamiltonian to each band per iteration (Davidson's
+# method).
+USUAL_ITERATIONS, _APPLICATIONS = 12.0, 3.0
 # The plane waves fill a sphere in the grid of their products: pi / 48 of the points, pi / 16 of the columns.
 _WAVES, _COLUMNS = 0.065, 0.2
 _COMPLEX_BYTES = 16.0
@@ -108,7 +109,8 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     at = place_ranks(ranks, pools, threads, known.number("nodes"), per_node)
     here = np.minimum(at.ranks_of_node, in_group)
     away = np.where(at.span > 1.0, in_group - here, 0.0)
-    visits = _ITERATIONS * mine
+    iterations = known.number("scf_iterations", USUAL_ITERATIONS)
+    visits = iterations * mine
     transforms = visits * np.ceil(bands / groups) * _APPLICATIONS * 2.0
     work = 1.0 / (0.1 + 0.9 / threads)  # speed-up by threads: Amdahl's law with a tenth serial
     share = (1.0 - _COLUMNS) * np.ceil(planes * tasks / in_group) / (planes * tasks) + _COLUMNS / in_group
@@ -143,8 +145,8 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
         * (at.span > 1.0)
         * np.log2(np.maximum(in_pool, 1.0))
         * _NETWORK_REDUCTION_S,
-        "density and potential": _ITERATIONS * (dense_points * 300.0 / in_pool / _DENSITY_FLOPS + 0.01),
-        "sums over pools": _ITERATIONS
+        "density and potential": iterations * (dense_points * 300.0 / in_pool / _DENSITY_FLOPS + 0.01),
+        "sums over pools": iterations
         * _COMPLEX_BYTES
         * dense_points
         / in_pool

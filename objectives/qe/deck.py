@@ -21,6 +21,7 @@ _CARD = re.compile(rf"^\s*({_CARDS})\b[\s{{(]*([\w-]*)", re.IGNORECASE)
 
 DEFAULT_CONV_THR_RY = 1e-6
 DEFAULT_ETOT_CONV_THR_RY = 1e-4
+DEFAULT_ITERATIONS = 100
 _PRINTED_RY = 2e-8  # energies have eight decimals: equal results may differ by one in the last
 
 Value = str | int | float | bool
@@ -121,6 +122,17 @@ class Deck:
         if self.calculation in {"scf", "nscf", "bands"}:
             return threshold
         return max(threshold, self.get_float("etot_conv_thr", DEFAULT_ETOT_CONV_THR_RY))
+
+    @property
+    def iteration_limit(self) -> int | None:
+        """The iterations after which the input ends a self-consistency on purpose; None if it must converge.
+
+        A limit below pw.x's own is on purpose. If ions move, pw.x goes on after it only with `scf_must_converge` false.
+        """
+        limit = round(self.get_float("electron_maxstep", DEFAULT_ITERATIONS))
+        must_converge = not (self.get("scf_must_converge") or "t").lower().lstrip(".").startswith("f")
+        is_meant = limit < DEFAULT_ITERATIONS and (self.calculation == "scf" or not must_converge)
+        return limit if is_meant and self.calculation not in {"nscf", "bands"} else None
 
     def _with_value(self, group: str, name: str, value: str) -> "Deck":
         found = [a for a in _assignments(self.text) if a.group == group and a.name == name]

@@ -22,7 +22,7 @@ from objectives.ending import NO_ROOM, signal_name
 from objectives.qe.output import PwOutput
 
 _MAX_WORDS = 400  # characters of the program's output in a message; the run's folder keeps all of it
-_ALL_STEPS = 3
+_NOT_CONVERGED, _ALL_STEPS = 2, 3
 # Signs of a run that was stopped on its way: an earlier step or cycle of it may have converged.
 _CUT_SHORT = ("Maximum CPU time exceeded", "Signal Received, stopping", "Calculation (EXX) stopped")
 _RULER = re.compile(r"^\s*%{10,}\s*$")
@@ -116,12 +116,14 @@ def program_errors(text: str) -> tuple[ProgramError, ...]:
     return tuple(error for error in found if error.message or error.routine not in with_message)
 
 
-def find_failure(output: Output, parsed: PwOutput) -> RunFailure | None:
+def find_failure(output: Output, parsed: PwOutput, iteration_limit: int | None = None) -> RunFailure | None:
     """Return the failure in `output`; None for a run that converged and ended normally.
 
-    Complete runs are recognised first: warnings that MPI prints do not make them fail.
+    A run that its input stops on purpose after `iteration_limit` iterations need not converge. Complete runs are
+    recognised first: warnings that MPI prints do not make them fail.
     """
-    if output.status.reason in (None, EndReason.EXITED) and _is_whole(output, parsed):
+    is_limited = iteration_limit is not None and parsed.limited_to == iteration_limit
+    if output.status.reason in (None, EndReason.EXITED) and _is_whole(output, parsed, is_limited=is_limited):
         return None
     return (
         _from_status(output)
@@ -133,12 +135,13 @@ def find_failure(output: Output, parsed: PwOutput) -> RunFailure | None:
     )
 
 
-def _is_whole(output: Output, parsed: PwOutput) -> bool:
+def _is_whole(output: Output, parsed: PwOutput, *, is_limited: bool) -> bool:
+    code = output.status.exit_code
     return (
-        (output.status.exit_code in (0, None) or _has_made_all_steps(output))
+        (code in (0, None) or (is_limited and code == _NOT_CONVERGED) or _has_made_all_steps(output))
         and not any(sign in output.stdout for sign in _CUT_SHORT)
-        and not _missing(parsed)
-        and parsed.not_converged_after is None
+        and not _missing(parsed, is_limited=is_limited)
+        and (parsed.not_converged_after is None or is_limited)
         and "Error in routine" not in output.stdout
     )
 
@@ -148,10 +151,14 @@ def _has_made_all_steps(output: Output) -> bool:
     return output.status.exit_code == _ALL_STEPS and "The maximum number of steps has been reached" in output.stdout
 
 
-def _missing(parsed: PwOutput) -> list[str]:
+def _missing(parsed: PwOutput, *, is_limited: bool = False) -> list[str]:
+    has_no_cycle = parsed.is_band_structure
     signs = (
-        ("the statement that convergence was achieved", parsed.is_band_structure or parsed.converged_after is not None),
-        ("the final total energy (!)", parsed.is_band_structure or parsed.energy_ry is not None),
+        (
+            "the statement that convergence was achieved",
+            has_no_cycle or is_limited or parsed.converged_after is not None,
+        ),
+        ("the final total energy (!)", has_no_cycle or is_limited or parsed.energy_ry is not None),
         ("the time of the whole program (PWSCF ... WALL)", parsed.total is not None),
         ("JOB DONE.", parsed.job_done),
     )
@@ -227,7 +234,8 @@ def _signal_number(output: Output) -> int | None:
 
 def _from_text(output: Output, parsed: PwOutput) -> RunFailure | None:
     if "Maximum CPU time exceeded" in output.stdout:
-        return TimedOut("Maximum CPU time exceeded (max_seconds of the input)", "qe.max-seconds")
+        words = "Maximum CPU time exceeded: raise max_seconds in the input, or leave it out"
+        return TimedOut(words, "qe.max-seconds")
     if parsed.not_converged_after is not None:
         times = parsed.not_converged_after
         return InvalidResult(f"convergence NOT achieved after {times} iterations: stopping", "qe.not-converged")

@@ -29,6 +29,10 @@ def find_problems(deck: Deck, *, has_saved: bool = False) -> list[str]:
         length = "its length is a number of steps, not a converged answer that runs can be compared by"
         reason = length if is_dynamics else "pw.x has no such calculation"
         found.append(f"calculation = {calculation!r} cannot be tuned: {reason}; can be: {', '.join(CALCULATIONS)}")
+    if deck.get_float("electron_maxstep", 1.0) < 1.0:
+        found.append(f"electron_maxstep = {deck.get('electron_maxstep')}: pw.x needs at least one iteration")
+    if deck.get_float("nstep", 1.0) < 1.0:
+        found.append(f"nstep = {deck.get('nstep')}: pw.x then only describes the problem, and computes nothing")
     if is_continuation(deck) and not has_saved:
         found.append(_CONTINUES)
     return found

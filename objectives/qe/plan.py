@@ -4,7 +4,7 @@ import hashlib
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,20 @@ from objectives import blas
 from objectives.base import MemoryNeed, Output, Plan, PlanError, RunJob
 from objectives.linked_libraries import find_linked_libraries, library_identity
 from objectives.qe import pseudo
+from objectives.qe.costs import USUAL_ITERATIONS
 from objectives.qe.deck import Deck
 from objectives.qe.description import describe_input
 from objectives.qe.division import chooses_layout
 from objectives.qe.failures import find_failure
 from objectives.qe.input_check import find_problems
-from objectives.qe.objective import ALLOCATORS, INPUT_NAME, TRANSPORTS, QeObjective, own_folder_values
+from objectives.qe.objective import (
+    ALLOCATORS,
+    INPUT_NAME,
+    RELAXATIONS,
+    TRANSPORTS,
+    QeObjective,
+    own_folder_values,
+)
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import PwOutput, Workload, parse
 from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved, save_once
@@ -102,10 +110,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             nodes=facts.nodes,
             library_paths={library.name: library.library_path(inherited) for library in program.blas},
             saved=saved,
+            tolerance_is_stated=checked.energy_tolerance_ry is not None,
         ),
         parameters=space.parameters(facts),
         constraints=space.constraints(facts),
-        facts=_facts(facts, program, seen) | _cycles(deck),
+        facts=_facts(facts, program, seen) | _length(deck),
         identity={
             "input": hashlib.sha256(input_text(checked.input)[2]).hexdigest(),
             "pseudopotentials": _digest_of(files),
@@ -115,7 +124,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             **saved_identity,
         },
         reading={"energy_tolerance_ry": repr(tolerance_ry)},
-        notes=_notes(checked, program, facts, seen),
+        notes=(*_notes(checked, program, facts, seen), *_limit_notes(deck)),
         installation=_INSTALLATION,
         warnings=(_LACKS_MEMORY,) if lacks_memory else (),
         memory=_memory_need(facts),
@@ -132,9 +141,9 @@ def _plan_without_program(checked: QeOptions, machine: Mapping[str, Any]) -> Pla
         ),
         parameters=space.parameters(facts),
         constraints=space.constraints(facts),
-        facts=dict(space.rule_facts(facts)) | given.size.sizes | _cycles(given.deck),
+        facts=dict(space.rule_facts(facts)) | given.size.sizes | _length(given.deck),
         identity=given.identity,
-        notes=(_size_note(given.name, given.size), given.note),
+        notes=(_size_note(given.name, given.size), *_limit_notes(given.deck), given.note),
         is_described=True,
     )
 
@@ -369,10 +378,28 @@ def _size_note(name: str, size: Workload) -> str:
     return f"{name}: {size.kpoints} k-points, {size.bands} bands, {size.atoms or '?'} atoms, FFT grid {grid}"
 
 
-def _cycles(deck: Deck) -> dict[str, Value]:
-    """Return how many self-consistent cycles a run makes, if the input determines it; moving ions take any number."""
+def _length(deck: Deck) -> dict[str, Value]:
+    """Return how many self-consistent cycles and iterations a run makes, if the input determines it.
+
+    Moving ions take any number of cycles, and a run to convergence any number of iterations.
+    """
     cycles: Mapping[str, int] = {"scf": 1} | dict.fromkeys(BAND_STRUCTURES, 0)
-    return {"scf_cycles": cycles[deck.calculation]} if deck.calculation in cycles else {}
+    found: dict[str, Value] = {"scf_cycles": cycles[deck.calculation]} if deck.calculation in cycles else {}
+    limit = deck.iteration_limit
+    return found | {"scf_iterations": limit} if limit is not None and limit < USUAL_ITERATIONS else found
+
+
+def _limit_notes(deck: Deck) -> Iterator[str]:
+    """Yield a sentence for each limit that the input sets to a run."""
+    if (limit := deck.iteration_limit) is not None:
+        yield (
+            f"the input stops a run after {limit} iterations (electron_maxstep): it need not converge, but the energy "
+            "after the last must agree with the default's"
+        )
+    if (limit_s := deck.get_float("max_seconds", 0.0)) > 0.0:
+        yield f"a run that takes {limit_s:g} s is stopped by the input (max_seconds), and has failed"
+    if deck.calculation in RELAXATIONS and (steps := round(deck.get_float("nstep", 0.0))) > 0:
+        yield f"the input moves the ions at most {steps} times (nstep)"
 
 
 def _digest_of(files: Mapping[str, Path]) -> str:

@@ -1,15 +1,16 @@
 """Read outputs of a user's old pw.x runs as measurements, with the parameters of a study of pw.x.
 
-A complete run gives its wall and its CPU time. A run that pw.x, MPI or the system refused is a failure, with their
-message; a run that stopped at a time limit of its input is a bound. Three kinds of outputs are left out: those that
-break off, failures through the machine's fault, which say nothing about the configuration, and runs with a lower
-limit on iterations than others of their workload needed.
+A complete run gives its wall and its CPU time. So does a run that its input stopped after some iterations, as
+benchmarks do; runs with the same limit are a workload of their own. A run that pw.x, MPI or the system refused is a
+failure, with their message; a run that stopped at a time limit of its input is a bound. Outputs are left out that break
+off, whose times cannot be right, that failed through the machine's fault, which says nothing about the configuration,
+or with a lower limit on iterations than others of their workload needed.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isqrt
 from pathlib import Path
@@ -19,6 +20,7 @@ from autotune.performance.measurements.repeats import RepeatedMeasurement, aggre
 from autotune.records.measurement import Setting
 from launchers import EndReason, JobState, JobStatus
 from objectives.base import FailureKind, Metric, Output
+from objectives.qe.deck import DEFAULT_ITERATIONS
 from objectives.qe.failures import find_failure
 from objectives.qe.objective import METRICS
 from objectives.qe.output import PwOutput, parse
@@ -37,6 +39,10 @@ _ENDED = JobStatus(JobState.ENDED, EndReason.EXITED)
 # The facts that identify a workload.
 _SIZES = ("atoms", "electrons", "bands", "kpoints", "cutoff_ry", "density_cutoff_ry", "fft_dense_x", "fft_smooth_x")
 
+_NO_SIZES = "it failed before it said how large its problem is"
+_NO_SUCH_RUN = "it failed, and no run of its problem ended well"
+_SEVERAL = "it failed, and several workloads have its sizes"
+_IS_SHORT = "it prints less time for the whole program than for a part of it"
 _NO_ENERGY = "it ended well, but is no self-consistent calculation with an energy"
 
 
@@ -59,7 +65,9 @@ class _Run:
     shares: bool
     facts: Mapping[str, Value]
     samples: Mapping[str, RepeatedMeasurement]
+    limit: int | None = None
     iterations: int = 0
+    is_short: bool = False
 
     @property
     def failed(self) -> bool:
@@ -116,16 +124,26 @@ def _run(file: OutputFile) -> _Run | str:
         _shares(parsed),
         _facts(parsed),
         samples,
+        _limit(parsed),
         parsed.converged_after or parsed.not_converged_after or 0,
+        parsed.is_too_short,
     )
 
 
+def _limit(parsed: PwOutput) -> int | None:
+    """Return the iterations after which the input stopped the run on purpose: fewer than pw.x allows by itself."""
+    limit = parsed.limited_to
+    return limit if limit is not None and limit < DEFAULT_ITERATIONS else None
+
+
 def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasurement] | str:
-    failure = find_failure(Output(file.stdout, file.stderr, _ENDED, Path()), parsed)
+    failure = find_failure(Output(file.stdout, file.stderr, _ENDED, Path()), parsed, _limit(parsed))
     total = parsed.total
     if failure is None:
         if parsed.is_band_structure or total is None or total.wall_s <= 0:
             return _NO_ENERGY if parsed.is_band_structure else "its time is too short for pw.x's clock"
+        if parsed.is_too_long:
+            return "its time cannot be right: it is far longer than the other times that it prints"
         times = {WALL.name: total.wall_s, CPU.name: total.cpu_s}
         return {name: RepeatedMeasurement(time_s, parts=parsed.parts) for name, time_s in times.items()}
     if failure.kind is FailureKind.TIMED_OUT and total is not None:
@@ -173,8 +191,11 @@ def _facts(parsed: PwOutput) -> dict[str, Value]:
         facts["planes"] = size.smooth_grid[2]
     if parsed.layout.diagonalization_grid > 1:
         facts["scalapack"] = True
-    if parsed.energies_ry:
-        facts["scf_cycles"] = len(parsed.energies_ry)
+    limit = _limit(parsed)
+    if parsed.energies_ry or limit is not None:
+        facts["scf_cycles"] = max(1, len(parsed.energies_ry))
+    if limit is not None:
+        facts["scf_iterations"] = limit
     return facts
 
 
@@ -194,12 +215,16 @@ class _Gathering:
         about: dict[tuple[object, ...], tuple[str, int | None, Mapping[str, Value]]] = {}
         sharing = {self._name(run.facts) for run in runs if run.shares and not run.failed}
         silent = 0
-        # Read complete runs first, since they define the workloads: a run that failed early does not print all sizes.
-        for run in sorted(runs, key=lambda run: run.failed):
-            workload = self._workload(run)
-            if workload is None:
-                self.left_out.append(("it failed before it said how large its problem is", run.name))
+        # Read complete runs first, since they define the workloads: a run that failed early does not print all sizes,
+        # and whether a run could have converged in its iterations is known from those that did.
+        for each in sorted(runs, key=lambda run: (run.failed, run.limit is not None)):
+            run = self._failed_if_others_converged(each)
+            fitting = self._workloads_of(run)
+            if len(fitting) != 1:
+                no_run = _NO_SUCH_RUN if "kpoints" in run.facts else _NO_SIZES
+                self.left_out.append((_SEVERAL if fitting else no_run, run.name))
                 continue
+            (workload,) = fitting
             if run.failed and 0 < run.iterations < self._needed.get(workload, 1):
                 self.left_out.append(("it was allowed fewer iterations than others needed", run.name))
                 continue
@@ -218,35 +243,48 @@ class _Gathering:
             setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
             aggregated = aggregate(repeats, setting.metric)
             measured.append(aggregated.measurement_of(setting, ran))
-        notes = (f"{silent} runs do not say on how many nodes: {_STATE_NODES}",) if silent else ()
-        return ImportedMeasurements("outputs of pw.x", tuple(measured), summarise_reasons(self.left_out), notes)
+        notes = [f"{silent} runs do not say on how many nodes: {_STATE_NODES}"] if silent else []
+        short = [(_IS_SHORT, run.name) for run in runs if run.is_short and not run.failed]
+        notes.extend(f"doubt: {words}" for words in summarise_reasons(short))
+        return ImportedMeasurements("outputs of pw.x", tuple(measured), summarise_reasons(self.left_out), tuple(notes))
 
-    def _workload(self, run: _Run) -> str | None:
-        """Return the name of a run's workload; for a failed run the only one that fits its facts, or None."""
+    def _failed_if_others_converged(self, run: _Run) -> _Run:
+        """Return a run that did not converge in as many iterations as other runs of its problem took as a failure."""
+        if run.limit is None or run.failed:
+            return run
+        facts = {name: value for name, value in run.facts.items() if name != "scf_iterations"}
+        needed = self._needed.get(self._name(facts))
+        if needed is None or run.limit < needed:
+            return run
+        failure = RepeatedMeasurement(failure=f"convergence NOT achieved after {run.limit} iterations")
+        return replace(run, facts=facts, samples=dict.fromkeys(run.samples, failure), limit=None)
+
+    def _workloads_of(self, run: _Run) -> list[str]:
+        """Return the name of a run's workload; for a failed run those that fit its facts."""
         facts = dict(run.facts)
         if not run.failed:
             name = self._name(facts)
             self._needed[name] = max(run.iterations, self._needed.get(name, 0))
             known = self._workloads.setdefault(name, facts)
             known |= facts  # only some runs print that they shared the subspace problem
-            return name
+            return [name]
         sizes = {name: facts[name] for name in (*_SIZES, "pw_version", "openmp") if name in facts}
-        fitting = [
+        return [
             name
             for name, known in self._workloads.items()
             if "kpoints" in sizes and all(known.get(fact) == value for fact, value in sizes.items())
         ]
-        return fitting[0] if len(fitting) == 1 else None
 
     def _name(self, facts: Mapping[str, Value]) -> str:
         grid = "x".join(str(facts.get(f"fft_dense_{axis}", "?")) for axis in "xyz")
-        cycles = facts.get("scf_cycles", 1)
+        cycles, iterations = facts.get("scf_cycles", 1), facts.get("scf_iterations")
         parts = [
             self.given.get("workload") or "",
             *(f"{_short(facts.get(name))} {words}" for name, words in _WORDS.items()),
             f"{_short(facts.get('cutoff_ry'))}/{_short(facts.get('density_cutoff_ry'))} Ry",
             f"grid {grid}",
             "" if cycles == 1 else f"{cycles} SCF cycles",
+            f"{iterations} iterations" if iterations else "",
             f"pw.x {facts.get('pw_version', '?')}{' with OpenMP' if facts.get('openmp') else ''}",
         ]
         return ", ".join(part for part in parts if part)

@@ -137,7 +137,7 @@ def test_a_failed_run_belongs_to_the_workload_that_ran_and_says_why():
     assert found[0].setting.workload == found[1].setting.workload
     alone = read_outputs([OutputFile("a", killed)], GIVEN, place)
     assert alone.measured == ()
-    assert "failed before it said how large its problem is: a" in alone.left_out[0]
+    assert alone.left_out == ("1 x it failed, and no run of its problem ended well: a",)
 
 
 def test_an_output_that_breaks_off_is_left_out_and_one_that_stopped_at_its_limit_is_a_bound():
