@@ -1,6 +1,6 @@
 """The terms of pw.x's run time: amounts of work by the manual and the source, over typical rates.
 
-A self-consistent field cycle is iterations (as many as the input allows, or 12) x k-points of a pool x applications of the Hamiltonian to all bands. An
+A self-consistent field cycle is iterations x k-points of a pool x applications of the Hamiltonian to all bands. An
 application transforms every band to real space and back, with 5 N log2 N floating-point operations each way (Frigo &
 Johnson, Proc. IEEE 93, 2005) on the wave functions' grid of N points. A rank of a pool has whole planes of it, and
 whole columns in the other direction; between them lies an all-to-all in the pool. Projectors and the subspace problem
@@ -23,8 +23,8 @@ from objectives.shapes.costs import Costs
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
 
-# Iterations of the density if it converges, and applications of the Hamiltonian to each band per iteration (Davidson's
-# method).
+# Iterations of the density unless the input allows fewer; applications of the Hamiltonian to each band per iteration
+# (Davidson's method).
 USUAL_ITERATIONS, _APPLICATIONS = 12.0, 3.0
 # The plane waves fill a sphere in the grid of their products: pi / 48 of the points, pi / 16 of the columns.
 _WAVES, _COLUMNS = 0.065, 0.2

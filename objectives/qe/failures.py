@@ -238,7 +238,9 @@ def _from_text(output: Output, parsed: PwOutput) -> RunFailure | None:
         return TimedOut(words, "qe.max-seconds")
     if parsed.not_converged_after is not None:
         times = parsed.not_converged_after
-        return InvalidResult(f"convergence NOT achieved after {times} iterations: stopping", "qe.not-converged")
+        words = f"convergence NOT achieved after {times} iterations: stopping"
+        hint = "if the input stops there on purpose, set scf_must_converge = .false. in it"
+        return InvalidResult(f"{words} ({hint})", "qe.not-converged")
     if "Signal Received, stopping" in output.stdout:
         return InfrastructureError("Signal Received, stopping ...", "qe.stopped")
     if "Calculation (EXX) stopped" in output.stdout:

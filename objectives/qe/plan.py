@@ -393,8 +393,8 @@ def _limit_notes(deck: Deck) -> Iterator[str]:
     """Yield a sentence for each limit that the input sets to a run."""
     if (limit := deck.iteration_limit) is not None:
         yield (
-            f"the input stops a run after {limit} iterations (electron_maxstep): it need not converge, but the energy "
-            "after the last must agree with the default's"
+            f"the input stops a run after {limit} iterations (electron_maxstep): it need not converge, and its energy "
+            "may differ from the default's by the accuracy that pw.x estimates"
         )
     if (limit_s := deck.get_float("max_seconds", 0.0)) > 0.0:
         yield f"a run that takes {limit_s:g} s is stopped by the input (max_seconds), and has failed"

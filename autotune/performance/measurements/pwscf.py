@@ -20,7 +20,7 @@ from autotune.performance.measurements.repeats import RepeatedMeasurement, aggre
 from autotune.records.measurement import Setting
 from launchers import EndReason, JobState, JobStatus
 from objectives.base import FailureKind, Metric, Output
-from objectives.qe.deck import DEFAULT_ITERATIONS
+from objectives.qe.deck import FEW_ITERATIONS
 from objectives.qe.failures import find_failure
 from objectives.qe.objective import METRICS
 from objectives.qe.output import PwOutput, parse
@@ -42,6 +42,7 @@ _SIZES = ("atoms", "electrons", "bands", "kpoints", "cutoff_ry", "density_cutoff
 _NO_SIZES = "it failed before it said how large its problem is"
 _NO_SUCH_RUN = "it failed, and no run of its problem ended well"
 _SEVERAL = "it failed, and several workloads have its sizes"
+_IS_LONG = "its time cannot be right: it is far longer than the other times that it prints"
 _IS_SHORT = "it prints less time for the whole program than for a part of it"
 _NO_ENERGY = "it ended well, but is no self-consistent calculation with an energy"
 
@@ -131,19 +132,20 @@ def _run(file: OutputFile) -> _Run | str:
 
 
 def _limit(parsed: PwOutput) -> int | None:
-    """Return the iterations after which the input stopped the run on purpose: fewer than pw.x allows by itself."""
+    """Return the iterations after which the input stopped the run on purpose; None if it did not."""
     limit = parsed.limited_to
-    return limit if limit is not None and limit < DEFAULT_ITERATIONS else None
+    is_on_purpose = limit is not None and (parsed.not_converged_after is None or limit < FEW_ITERATIONS)
+    return limit if is_on_purpose else None
 
 
 def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasurement] | str:
     failure = find_failure(Output(file.stdout, file.stderr, _ENDED, Path()), parsed, _limit(parsed))
     total = parsed.total
     if failure is None:
-        if parsed.is_band_structure or total is None or total.wall_s <= 0:
-            return _NO_ENERGY if parsed.is_band_structure else "its time is too short for pw.x's clock"
-        if parsed.is_too_long:
-            return "its time cannot be right: it is far longer than the other times that it prints"
+        if parsed.is_band_structure:
+            return _NO_ENERGY
+        if total is None or total.wall_s <= 0 or parsed.is_too_long:
+            return _IS_LONG if parsed.is_too_long else "its time is too short for pw.x's clock"
         times = {WALL.name: total.wall_s, CPU.name: total.cpu_s}
         return {name: RepeatedMeasurement(time_s, parts=parsed.parts) for name, time_s in times.items()}
     if failure.kind is FailureKind.TIMED_OUT and total is not None:

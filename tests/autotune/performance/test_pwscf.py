@@ -150,16 +150,51 @@ def test_an_output_that_breaks_off_is_left_out_and_one_that_stopped_at_its_limit
     assert one.value is None
 
 
-def test_a_run_that_was_allowed_fewer_iterations_than_others_needed_says_nothing():
-    text = text_of("converged-np1")
-    needed = parse(text).converged_after
-    stopped = text.replace(
-        f"convergence has been achieved in {needed:3} iterations", "convergence NOT achieved after   2 iterations"
+def stopped_after(iterations, name="converged-np1"):
+    text = text_of(name).replace("!    total energy", "     total energy")
+    stopped = re.sub(
+        r"convergence has been achieved in +\d+ iterations",
+        f"convergence NOT achieved after {iterations:3} iterations",
+        text,
     )
     assert stopped != text
-    found = read_outputs([OutputFile("a", stopped), OutputFile("b", text_of("converged-np2"))], GIVEN, place)
-    assert len(wall(found)) == 1
-    assert found.left_out == ("1 x it was allowed fewer iterations than others needed: a",)
+    return stopped
+
+
+def test_runs_that_their_input_stopped_after_a_few_iterations_are_a_workload_of_their_own():
+    files = [
+        OutputFile("a", stopped_after(2)),
+        OutputFile("b", stopped_after(2, "converged-np2")),
+        OutputFile("c", stopped_after(4)),
+        OutputFile("d", text_of("converged-np2")),
+    ]
+    found = read_outputs(files, GIVEN, place)
+    assert found.left_out == ()
+    of = {}
+    for one in wall(found):
+        of.setdefault(one.setting.workload_facts.get("scf_iterations"), []).append(one.configuration["np"])
+    assert of == {None: [2], 2: [1, 2], 4: [1]}
+    assert any(", 2 iterations, pw.x 6.7MaX" in one.setting.workload for one in found.measured)
+
+
+def test_a_run_that_did_not_converge_in_as_many_iterations_as_others_took_has_failed():
+    needed = parse(text_of("converged-np2")).converged_after
+    files = [OutputFile("a", stopped_after(needed)), OutputFile("b", text_of("converged-np2"))]
+    failed, converged = sorted(wall(read_outputs(files, GIVEN, place)), key=lambda one: one.configuration["np"])
+    assert failed.failure == f"convergence NOT achieved after {needed} iterations"
+    assert failed.setting == converged.setting
+    hopeless = read_outputs([OutputFile("a", stopped_after(100))], GIVEN, place)
+    assert hopeless.left_out == ("1 x it failed, and no run of its problem ended well: a",)
+
+
+def test_a_time_that_contradicts_the_others_is_left_out_or_doubted():
+    text = text_of("converged-np2")
+    long = re.sub(r"(PWSCF  .* CPU).* WALL", r"\1   45h 2m WALL", text)
+    found = read_outputs([OutputFile("a", long)], GIVEN, place)
+    assert found.left_out[0].startswith("1 x its time cannot be right")
+    short = re.sub(r"(electrons  .* CPU).* WALL", r"\1   4500.00s WALL", text)
+    found = read_outputs([OutputFile("a", short)], GIVEN, place)
+    assert found.notes == ("doubt: 1 x it prints less time for the whole program than for a part of it: a",)
 
 
 def test_nodes_are_as_printed_or_stated_and_never_guessed():

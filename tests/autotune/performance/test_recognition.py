@@ -175,6 +175,13 @@ def test_names_differ_and_facts_are_equal():
     assert not is_same_workload(replace(few, workload_facts={}), replace(asked, workload_facts={}))
 
 
+def test_a_run_that_stops_early_is_not_the_run_to_convergence():
+    whole = imported(workload="24 atoms")
+    stopped = imported(workload="24 atoms, 2 iterations", scf_iterations=2)
+    assert not is_same_workload(whole, stopped)
+    assert is_same_workload(imported(workload="benchmark", scf_iterations=2), stopped)
+
+
 def test_one_size_does_not_make_one_problem_of_two_studies():
     rows = {"rows": 80_000}
     one = replace(imported(workload="kernel 1a2b"), workload_facts=rows, identity="1a2b")

@@ -72,6 +72,11 @@ def test_an_unset_ndiag_is_the_largest_square_where_the_problem_can_be_shared():
     assert alone[0] == alone[1] > shared[0]
 
 
+def test_a_run_that_its_input_stops_earlier_costs_less():
+    usual, few = costs(np=[48, 48], scf_iterations=[np.nan, 2]).seconds["FFT"]
+    assert usual == pytest.approx(6 * few)
+
+
 def test_timers_speak_for_the_run_where_no_other_pool_keeps_it_waiting():
     # Pools of 36 ranks on nodes of 48: the second lies across two nodes, the first, whose timers are printed, on one.
     assert costs(np=[48, 96, 72], npool=[4, 1, 2], nodes=[1, 2, 2]).timed.tolist() == [True, True, False]

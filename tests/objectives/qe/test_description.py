@@ -1,10 +1,11 @@
 """An input of pw.x is described as a dry run of pw.x describes it, without pw.x."""
 
+import numpy as np
 import pytest
 
 from objectives import registry
 from objectives.base import PlanError
-from objectives.qe import pseudo
+from objectives.qe import pseudo, symmetry
 from objectives.qe.deck import Deck
 from objectives.qe.description import describe, valence_electrons
 from objectives.qe.known_sizes import KnownSizes
@@ -163,6 +164,14 @@ def test_what_the_input_does_not_tell(change, words):
     assert change[0] in CERIA
     with pytest.raises(UndescribedError, match=words):
         describe(Deck(CERIA.replace(*change)), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
+
+
+@pytest.mark.timeout(30)
+def test_the_symmetry_of_a_thousand_atoms_is_found_in_seconds():
+    places = np.random.default_rng(0).random((1500, 3))
+    found = symmetry.crystal(np.eye(3), places, np.zeros(1500, dtype=int))
+    assert len(found.of_crystal) == 1
+    assert len(found.of_lattice) == 48
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.execution.task import check_answer
 from launchers import MpiStart, Resources
 from objectives.base import PARTS, Context
 from objectives.qe.deck import Deck
@@ -112,6 +113,85 @@ def test_measures_a_whole_run(objective, ending):
     assert measurement.answer.tolerance == 1e-6
     assert measurement.details["layout"]["ranks"] == 2
     assert measurement.details[PARTS]["PWSCF"] == measurement.metrics["wall_s"] > measurement.details[PARTS]["c_bands"]
+
+
+def limited(objective, words):
+    assert "electron_maxstep = 60" in objective.deck.text
+    return replace(objective, deck=Deck(objective.deck.text.replace("electron_maxstep = 60", words)))
+
+
+def test_a_run_that_its_input_stops_on_purpose_counts_by_its_iterations_and_its_last_energy(objective, ending):
+    measured = limited(objective, "electron_maxstep = 2").measure(ending("not-converged", 2))
+    assert measured.metrics["iterations"] == 2
+    assert 0 < measured.metrics["wall_s"] == measured.details[PARTS]["PWSCF"]
+    iterations, energy = measured.answer.parts
+    assert (iterations.name, iterations.value, iterations.tolerance) == ("iterations", 2.0, 0.0)
+    assert (energy.name, energy.value, energy.unit) == ("total energy", -361.76093549, "Ry")
+    assert energy.tolerance == 1.09821538  # the larger accuracy of the last two iterations
+
+
+@pytest.mark.parametrize("words", ["electron_maxstep = 100", "electron_maxstep = 60", "", "electron_maxstep = 3"])
+def test_a_run_that_does_not_converge_within_a_limit_that_is_not_on_purpose_has_failed(objective, ending, words):
+    with pytest.raises(InvalidResult, match="NOT achieved after 2 iterations"):
+        limited(objective, words).measure(ending("not-converged", 2))
+
+
+def test_a_run_that_need_not_converge_is_compared_like_one_that_stopped(objective, ending):
+    # So pw.x 6.7 ends a run with scf_must_converge = .false.: it says that it has converged, and marks the energy.
+    output = ending("not-converged")
+    text = output.stdout.replace(
+        "     total energy              =    -361.76", "!    total energy              =    -361.76"
+    )
+    text = text.replace(
+        "convergence NOT achieved after   2 iterations: stopping", "convergence has been achieved in   2 iterations"
+    )
+    unforced = limited(objective, "electron_maxstep = 2, scf_must_converge = .FALSE.")
+    measured = unforced.measure(replace(output, stdout=text))
+    assert [part.tolerance for part in measured.answer.parts] == [0.0, 1.09821538]
+    stated = replace(unforced, tolerance_ry=1e-3, tolerance_is_stated=True)
+    assert stated.measure(replace(output, stdout=text)).answer.tolerance == 1e-3
+
+
+def test_a_run_that_made_another_number_of_iterations_than_the_default_did_other_work(objective, ending):
+    few = limited(objective, "electron_maxstep = 2")
+    default = few.measure(ending("not-converged", 2))
+    check_answer(few.measure(ending("not-converged", 2)), default.answer)
+    with pytest.raises(InvalidResult, match=r"iterations is 9, the reference run's is 2"):
+        check_answer(few.measure(ending("converged-np2")), default.answer)
+    other = ending("not-converged", 2)
+    moved = replace(other, stdout=other.stdout.replace("-361.76093549", "-363.76093549"))
+    with pytest.raises(InvalidResult, match=r"total energy is -363.7609355 Ry, the reference run's is -361.76"):
+        check_answer(few.measure(moved), default.answer)
+
+
+def test_runs_that_converge_within_the_limit_may_differ_in_iterations(objective, ending):
+    within = limited(objective, "electron_maxstep = 20")
+    nine = within.measure(ending("converged-np2"))
+    fewer = ending("converged-np2")
+    eight = within.measure(
+        replace(fewer, stdout=re.sub(r" iteration # +8 (?s:.*?)(?=\n +iteration # +9)", "", fewer.stdout))
+    )
+    assert (nine.metrics["iterations"], eight.metrics["iterations"]) == (9, 8)
+    check_answer(eight, nine.answer)
+    assert nine.answer.tolerance == within.tolerance_ry
+
+
+@pytest.mark.parametrize(
+    ("wall", "words"),
+    [("45h 2m", "printed 162120 s for the whole program, which ran for 6 s"), ("0.10s", "and more for a part of it")],
+)
+def test_a_time_that_cannot_be_right_is_not_believed(objective, ending, wall, words):
+    output = ending("converged-np2")
+    text = re.sub(r"(PWSCF +: .* CPU) +\S+ WALL", rf"\1 {wall} WALL", output.stdout)
+    text = re.sub(r"(electrons +: .* CPU) +\S+ WALL", r"\1 4.9s WALL", text)
+    with pytest.raises(InvalidResult, match=words) as failed:
+        objective.measure(replace(output, stdout=text))
+    assert failed.value.code == "qe.wrong-time"
+
+
+def test_a_failed_run_is_raised(objective, ending):
+    with pytest.raises(InvalidResult, match="NOT achieved"):
+        objective.measure(ending("not-converged", 2))
 
 
 def test_progress_is_each_iteration_with_its_accuracy(objective):

@@ -75,6 +75,21 @@ def planned(here, run_job, **options):
     return plan(options, machine=MACHINE, run_job=run_job, folder=here / "plan")
 
 
+def test_the_limits_of_the_input_are_said_and_are_facts(here, run_job):
+    path = here / "it's the user" / "my.in"
+    path.write_text(
+        INPUT.replace("conv_thr", "electron_maxstep = 2, conv_thr").replace("&CONTROL", "&CONTROL\n max_seconds = 60")
+    )
+    found = planned(here, run_job)
+    assert found.facts["scf_iterations"] == 2
+    assert any("after 2 iterations (electron_maxstep)" in note for note in found.notes)
+    assert any("60 s" in note and "max_seconds" in note for note in found.notes)
+    path.write_text(INPUT.replace("conv_thr", "electron_maxstep = 60, conv_thr"))
+    usual = planned(here, run_job)
+    assert "scf_iterations" not in usual.facts
+    assert not any("electron_maxstep" in note for note in usual.notes)
+
+
 def test_plans_the_users_input(here, run_job, jobs):
     found = planned(here, run_job)
     assert found.facts["kpoints"] == 9

@@ -156,3 +156,19 @@ def test_a_band_structure_continues_from_the_scf_run_that_was_made_before(tmp_pa
         answers.append(found.objective.measure(run_job(job)).answer)
     assert answers[0].unit == "eV"
     assert answers[0].disagreement(answers[1].value) is None
+
+
+def test_runs_that_their_input_stops_after_two_iterations_agree(tmp_path):
+    text = SILICON.format("scf", "2 2 2").replace("&ELECTRONS", "&ELECTRONS\n electron_maxstep = 2")
+    answers = []
+    for name, words in (("stops", text), ("goes on", text.replace("= 2\n", "= 2, scf_must_converge = .false.\n"))):
+        (tmp_path / f"{name}.in").write_text(words)
+        found = plan_or_skip({"input": str(tmp_path / f"{name}.in")}, tmp_path / name)
+        for ranks in (1, 2):
+            folder = tmp_path / f"{name} {ranks}"
+            folder.mkdir()
+            output = run_job(found.objective.job({"np": ranks, "npool": 1}, Context(folder, (0, 1), 60.0)))
+            answers.append(found.objective.measure(output).answer)
+    assert {answer.parts[0].value for answer in answers} == {2.0}
+    assert all(answers[0].disagreement(answer.value) is None for answer in answers)
+    assert 0 < answers[0].tolerance < 0.1

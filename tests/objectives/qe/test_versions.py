@@ -149,6 +149,63 @@ def test_6_3():
     assert (found.version, found.layout, found.workload.density_cutoff_ry) == ("6.3", Layout(nodes=1), 240.0)
 
 
+SHIFTED = """
+     electrons    :   9900.00s CPU  10100.00s WALL (       1 calls)
+
+     PWSCF        : {}
+
+      {}h
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "minutes", "wall_s"),
+    [
+        ("    2h45m CPU       45h 2m WALL", "50", 10_200),
+        ("    6h26m CPU       26h 6m WALL", "35", 23_700),
+        ("   59m30.01s CPU    59h 1m WALL", " 2", 3_720),
+        (" 1d 2h 0m CPU        0h23m WALL", "59", 86_340),
+    ],
+)
+def test_6_3_prints_the_wall_time_from_an_hour_on_one_place_too_far_on(line, minutes, wall_s):
+    # Q: aiidateam/aiida-quantumespresso, issue 201
+    assert parse(SHIFTED.format(line, minutes)).total.wall_s == wall_s
+
+
+def test_a_time_of_hours_with_another_line_after_it_is_taken_as_printed():
+    assert parse(SHIFTED.format("    2h45m CPU        2h50m WALL", "7")).total.wall_s == 10_200
+
+
+# In the manner of version 4, which prints no JOB DONE.
+V4 = """
+     Program PWSCF     v.4.1CVS starts ...
+     Number of processors in use:     800
+     R & G space division:  proc/pool =  800
+     wavefunctions fft division:  fft/group =    2
+     ortho sub-group =   14*  14 procs
+     number of k points=    1
+     G cutoff =88645.8955  (******* G-vectors)     FFT grid: (540,540,540)
+     G cutoff =44322.9477  (9771712 G-vectors)  smooth grid: (375,375,375)
+     iteration #  1     ecut=    25.00 Ry     beta=0.70
+     total energy              =-14741.73792703 Ry
+     estimated scf accuracy    <   133.09173584 Ry
+     convergence NOT achieved after   1 iterations: stopping
+
+     PWSCF        :     2h 2m CPU time,        2h 9m wall time
+
+     electrons    :  6405.33s CPU
+"""
+
+
+def test_4_1():
+    found = parse(V4)
+    assert (found.version, found.total.wall_s, found.total.cpu_s) == ("4.1CVS", 7_740, 7_320)
+    assert (found.layout.ranks, found.layout.task_groups, found.layout.diagonalization_grid) == (800, 2, 14)
+    assert (found.workload.dense_grid, found.workload.smooth_grid) == ((540,) * 3, (375,) * 3)
+    assert (found.limited_to, found.last_energy_ry) == (1, -14741.73792703)
+    assert find_failure(output(V4), found, iteration_limit=1) is None
+
+
 def test_7_4():
     found = parse(V7_4)
     assert (found.version, found.openmp, found.layout) == ("7.4", True, Layout(nodes=1))
