@@ -142,20 +142,29 @@ def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasuremen
     failure = find_failure(Output(file.stdout, file.stderr, _ENDED, Path()), parsed, _limit(parsed))
     total = parsed.total
     if failure is None:
-        if parsed.is_band_structure:
-            return _NO_ENERGY
-        if total is None or total.wall_s <= 0 or parsed.is_too_long:
-            return _IS_LONG if parsed.is_too_long else "its time is too short for pw.x's clock"
-        times = {WALL.name: total.wall_s, CPU.name: total.cpu_s}
-        return {name: RepeatedMeasurement(time_s, parts=parsed.parts) for name, time_s in times.items()}
+        return _times(parsed)
     if failure.kind is FailureKind.TIMED_OUT and total is not None:
-        return {WALL.name: RepeatedMeasurement(bound=total.wall_s), CPU.name: RepeatedMeasurement(bound=total.cpu_s)}
+        bounds = {WALL.name: RepeatedMeasurement(bound=total.wall_s), CPU.name: RepeatedMeasurement(bound=total.cpu_s)}
+        return _IS_LONG if parsed.is_too_long else bounds
     if failure.code == "qe.incomplete":
         return _NO_ENERGY if parsed.job_done else "it breaks off, and does not say why"
     if failure.kind is FailureKind.INFRASTRUCTURE_ERROR:
         return f"the machine's fault ({failure.code})"
     words = f"{failure.kind.value}: {failure}"
     return {WALL.name: RepeatedMeasurement(failure=words), CPU.name: RepeatedMeasurement(failure=words)}
+
+
+def _times(parsed: PwOutput) -> dict[str, RepeatedMeasurement] | str:
+    """Return the times of a complete run, or the reason to leave it out."""
+    total = parsed.total
+    if parsed.is_band_structure:
+        return _NO_ENERGY
+    if parsed.is_too_long:
+        return _IS_LONG
+    if total is None or total.wall_s <= 0:
+        return "its time is too short for pw.x's clock"
+    times = {WALL.name: total.wall_s, CPU.name: total.cpu_s}
+    return {name: RepeatedMeasurement(time_s, parts=parsed.parts) for name, time_s in times.items()}
 
 
 def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
