@@ -306,14 +306,17 @@ def _stamped_s(text: str) -> float | None:
     started, ended = _STARTED.search(text), _ENDED.search(text)
     if started is None or ended is None:
         return None
-    day, month, year, *clock = started.groups()
-    *end_clock, end_day, end_month, end_year = ended.groups()
     try:
-        begin = datetime(int(year), _MONTHS.index(month) + 1, int(day), *map(int, clock), tzinfo=UTC)
-        end = datetime(int(end_year), _MONTHS.index(end_month) + 1, int(end_day), *map(int, end_clock), tzinfo=UTC)
+        begin = _moment(*started.groups())
+        end = _moment(*ended.groups()[3:], *ended.groups()[:3])
     except ValueError:
         return None
     return (end - begin).total_seconds()
+
+
+def _moment(day: str, month: str, year: str, *clock: str) -> datetime:
+    hour, minute, second = map(int, clock)
+    return datetime(int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC)
 
 
 def _band_energies(lines: list[str]) -> tuple[float, ...]:

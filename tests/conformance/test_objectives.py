@@ -82,7 +82,7 @@ def _training(plan, **options):
 
 
 def _output(stdout: str, stderr: str = "", status: JobStatus | None = None) -> Output:
-    good = JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(1.0, 2.0, 3))
+    good = JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(10.0, 2.0, 3))
     return Output(stdout, stderr, status or good, Path("/nowhere"))
 
 
