@@ -6,7 +6,7 @@ import pytest
 
 from autotune.execution.task import check_answer
 from launchers import MpiStart, Resources
-from objectives.base import PARTS, Context
+from objectives.base import PARTS, Context, InvalidResult
 from objectives.qe.deck import Deck
 from objectives.qe.objective import INPUT_NAME, QeObjective
 from objectives.qe.options import shipped_input
