@@ -32,6 +32,7 @@ class QeFacts:
         cores: Cores that one run may use, on all nodes.
         cores_per_node: Cores of a node; more ranks than that fill whole nodes.
         kpoints: The k-points after symmetry.
+        has_pools: Whether the input lets pools share the k-points.
         max_ranks: The largest number of ranks; None for the number of cores.
         bands: The bands of each k-point; None if unknown.
         planes: The planes of the FFT grid along its third axis, which the ranks of a pool share.
@@ -55,6 +56,7 @@ class QeFacts:
     cores: int
     cores_per_node: int
     kpoints: int
+    has_pools: bool = True
     max_ranks: int | None = None
     bands: int | None = None
     planes: int | None = None
@@ -78,6 +80,11 @@ class QeFacts:
     def nodes(self) -> int:
         """The number of nodes."""
         return -(-self.cores // self.cores_per_node)
+
+    @property
+    def most_pools(self) -> int:
+        """The largest number of pools."""
+        return self.kpoints if self.has_pools else 1
 
     @property
     def memory_may_lack(self) -> bool:
@@ -113,7 +120,7 @@ def memory_of_node(facts: QeFacts, configuration: Mapping[str, Value]) -> float 
     The ranks of a pool share its memory; band groups have copies; more ranks than cores are spread over all nodes. None
     if pw.x has not reported it, or chooses the pools itself.
     """
-    ranks, pools = configuration["np"], configuration.get("npool", None if facts.kpoints > 1 else 1)
+    ranks, pools = configuration["np"], configuration.get("npool", None if facts.most_pools > 1 else 1)
     groups, threads = configuration.get("nbgrp", 1), configuration.get("threads", 1)
     if not facts.pool_bytes + facts.shared_bytes or not (
         isinstance(ranks, int) and isinstance(pools, int) and isinstance(groups, int) and isinstance(threads, int)
@@ -169,7 +176,7 @@ def _may_be_default(ranks: int, facts: QeFacts) -> bool:
 
 def _fewest_pools(ranks: int, facts: QeFacts) -> int | None:
     """Return the fewest pools that give each rank a plane of the FFT grid, without which pw.x stops before 7.1."""
-    counts = (n for n in range(1, min(ranks, facts.kpoints) + 1) if ranks % n == 0)
+    counts = (n for n in range(1, min(ranks, facts.most_pools) + 1) if ranks % n == 0)
     return next((n for n in counts if ranks // n <= (facts.planes or ranks)), None)
 
 
@@ -181,7 +188,7 @@ def thread_counts(facts: QeFacts) -> tuple[int, ...]:
 def _decomposition(facts: QeFacts, ranks: tuple[int, ...], default_ranks: int) -> list[Parameter]:
     most = ranks[-1]
     found: list[Parameter] = []
-    pools = _divisors(ranks, min(most, facts.kpoints))
+    pools = _divisors(ranks, min(most, facts.most_pools))
     groups = _divisors(ranks, most)
     if len(pools) > 1:
         words = "pools that share the k-points (-npool)"

@@ -1,23 +1,38 @@
 """The input file of pw.x: read as far as tuning needs, and edited without changing the rest.
 
-Syntax: Fortran namelists (`&CONTROL ... /`), then cards; see INPUT_PW of Quantum ESPRESSO.
+Syntax: Fortran namelists (`&CONTROL ... /`), then cards; see INPUT_PW of Quantum ESPRESSO. Cards are read as pw.x
+does (Modules/read_cards.f90): their names are in capitals and end with a blank, other lines are ignored, and an option
+is found anywhere in the line of the name, also in a comment.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 
 from objectives.qe.output import number
 
 _GROUP = re.compile(r"^[ \t]*[&$](\w+)", re.MULTILINE)
-_GROUP_END = re.compile(r"/|^[ \t]*[&$]end\b", re.MULTILINE | re.IGNORECASE)
+_GROUP_END = re.compile(r"/|[&$]end\b", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"(?<![\w%])([A-Za-z]\w*)[ \t]*(\([^()=]*\))?\s*=")
+# A value of a list, with its number of repetitions (`2*0.5`), and the comma behind it.
+_LISTED = re.compile(r"""\s*((?:\d{1,4}\*)?)('(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s,;'"]*)\s*([,;]?)""")
+_SUBSCRIPT = re.compile(r"\((\d{1,4})(?::\d{0,4})?\)$")
 _CARDS = (
-    "ATOMIC_SPECIES|ATOMIC_POSITIONS|K_POINTS|CELL_PARAMETERS|CONSTRAINTS|OCCUPATIONS|ATOMIC_FORCES"
-    "|ATOMIC_VELOCITIES|ADDITIONAL_K_POINTS|SOLVENTS|HUBBARD"
+    "ATOMIC_SPECIES|ATOMIC_POSITIONS|K_POINTS|CELL_PARAMETERS|REF_CELL_PARAMETERS|CONSTRAINTS|OCCUPATIONS|ATOMIC_FORCES"
+    "|ATOMIC_VELOCITIES|ADDITIONAL_K_POINTS|SOLVENTS|TOTAL_CHARGE|HUBBARD"
 )
-_CARD = re.compile(rf"^\s*({_CARDS})\b[\s{{(]*([\w-]*)", re.IGNORECASE)
+_CARD = re.compile(rf"^\s*({_CARDS})(?=[\s,;]|$)(.*)")
+_UNLIKE_A_CARD = re.compile(rf"^\s*({_CARDS})(?!\w)", re.IGNORECASE)
+# The options of a card, in the order in which pw.x looks for them.
+_OPTIONS = {
+    "ATOMIC_POSITIONS": ("crystal_sg", "crystal", "bohr", "angstrom", "alat"),
+    "CELL_PARAMETERS": ("bohr", "angstrom", "alat"),
+    "K_POINTS": ("automatic", "crystal", "tpiba", "gamma"),
+}
+_OPTIONS["ADDITIONAL_K_POINTS"] = _OPTIONS["K_POINTS"]
 
 DEFAULT_CONV_THR_RY = 1e-6
 DEFAULT_ETOT_CONV_THR_RY = 1e-4
@@ -31,10 +46,13 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class _Assignment:
+    """`name = value ...` in a namelist: where its values are, and without comments."""
+
     group: str
     name: str
     start: int
     end: int
+    values: str
 
 
 @dataclass(frozen=True)
@@ -56,15 +74,38 @@ class Deck:
         """Write the text, byte for byte."""
         path.write_bytes(self.text.encode("utf-8", errors="surrogateescape"))
 
+    @cached_property
+    def _assignments(self) -> tuple["_Assignment", ...]:
+        return tuple(_assignments(self.text))
+
+    @property
+    def has_wrong_comments(self) -> bool:
+        """Whether a comment in a namelist begins with `#`, as it may elsewhere."""
+        masked = _mask(self.text, keep="#")
+        return any("#" in masked[start:end] for _, start, end in _groups(masked))
+
     @property
     def groups(self) -> tuple[str, ...]:
         """The namelists of the input, in lower case."""
         return tuple(name for name, _, _ in _groups(_mask(self.text)))
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """Return a namelist variable as text without quotes; of two assignments the last counts."""
-        found = [a for a in _assignments(self.text) if a.name == name.lower()]
-        return _unquote(self.text[found[-1].start : found[-1].end]) if found else default
+        """Return a namelist variable, or an element of an array (`celldm(1)`), as text without quotes.
+
+        Of two assignments the last counts.
+        """
+        wanted, found = _element(name.lower()), default
+        for assignment in self._assignments:
+            array, first = _element(assignment.name)
+            if array == wanted[0]:
+                for place, value in enumerate(list_values(assignment.values), first):
+                    if place == wanted[1] and value is not None:
+                        found = value
+        return found
+
+    def is_set(self, name: str) -> bool:
+        """Return whether a logical variable is true; Fortran looks at its first letter (`.TRUE.`, `t`)."""
+        return (self.get(name) or "").lower().removeprefix(".").startswith("t")
 
     def get_float(self, name: str, default: float) -> float:
         """Return a number in Fortran's notation (`1.0d-6`); the default if the variable is unset or not a number."""
@@ -85,29 +126,45 @@ class Deck:
         return deck
 
     def card(self, name: str) -> tuple[str, tuple[str, ...]] | None:
-        """Return a card's option (`automatic`) and its lines without comments; None if there is no such card."""
+        """Return a card's option (`automatic`) and its lines without comments; None if there is no such card.
+
+        The option is empty if there is none, or one for which pw.x takes the default.
+        """
         option, lines, found = "", [], False
         for line in self._card_lines():
             if match := _CARD.match(line):
                 if found:
                     break
-                found = match[1].upper() == name.upper()
-                option = match[2].lower()
-            elif found:
-                lines.append(line.strip())
+                found = match[1] == name
+                option = _option(name, match[2])
+            elif found and (text := re.split(r"[!#]", line, maxsplit=1)[0].strip()):
+                lines.append(text)
         return (option, tuple(lines)) if found else None
+
+    @property
+    def ignored_cards(self) -> tuple[str, ...]:
+        """The lines that look like cards, and that pw.x ignores: small letters, or no blank behind the name."""
+        return tuple(
+            line.strip() for line in self._card_lines() if _UNLIKE_A_CARD.match(line) and not _CARD.match(line)
+        )
+
+    @property
+    def species(self) -> tuple[tuple[str, str], ...]:
+        """The label and the pseudopotential file of each of the `ntyp` species."""
+        card = self.card("ATOMIC_SPECIES")
+        count = round(self.get_float("ntyp", 0)) or None
+        rows = [list(list_values(line)) for line in card[1][:count]] if card else []
+        return tuple((row[0], row[2]) for row in rows if len(row) > 2 and row[0] and row[2])
 
     @property
     def pseudopotentials(self) -> tuple[str, ...]:
         """The names of the pseudopotential files, without repetition."""
-        card = self.card("ATOMIC_SPECIES")
-        fields = [line.split() for line in card[1]] if card else []
-        return tuple(dict.fromkeys(words[2] for words in fields if len(words) >= 3))
+        return tuple(dict.fromkeys(file for _, file in self.species))
 
     @property
     def calculation(self) -> str:
         """The kind of calculation: `scf`, `relax`, `nscf`, ..."""
-        return (self.get("calculation") or "scf").lower()
+        return self.get("calculation") or "scf"
 
     @property
     def prefix(self) -> str:
@@ -140,7 +197,7 @@ class Deck:
         return limit if is_on_purpose else None
 
     def _with_value(self, group: str, name: str, value: str) -> "Deck":
-        found = [a for a in _assignments(self.text) if a.group == group and a.name == name]
+        found = [a for a in self._assignments if a.group == group and a.name == name]
         if found:
             return Deck(self.text[: found[-1].start] + value + self.text[found[-1].end :])
         masked = _mask(self.text)
@@ -152,12 +209,22 @@ class Deck:
         raise KeyError(f"the input has no namelist &{group.upper()}")
 
     def _card_lines(self) -> Iterator[str]:
+        """Yield the lines behind the namelists, except comments."""
         masked = _mask(self.text)
         ends = [end for _, _, end in _groups(masked)]
         for line in self.text[max(ends, default=0) :].splitlines():
-            stripped = re.split(r"[!#]", line, maxsplit=1)[0]
-            if stripped.strip():
-                yield stripped
+            if line.strip() and line[0] not in "!#":
+                yield line
+
+
+def list_values(text: str) -> Iterator[str | None]:
+    """Yield the values of a list as Fortran reads it: `2*0.5` is two, and nothing between commas is None, no change."""
+    place = 0
+    while match := _LISTED.match(text, place):
+        if match.end() == place or (match.end() == len(text) and not match[1] + match[2]):
+            return
+        place = match.end()
+        yield from repeat(_unquote(match[2]) if match[2] else None, int(match[1][:-1] or 1))
 
 
 def to_fortran(value: Value) -> str:
@@ -178,7 +245,10 @@ def _assignments(text: str) -> Iterator[_Assignment]:
             first = match.end() + len(masked[match.end() : stop]) - len(masked[match.end() : stop].lstrip())
             last = max(first, match.end() + len(masked[match.end() : stop].rstrip(" \t\r\n,/&$")))
             name = match[1].lower() + re.sub(r"\s", "", match[2] or "")
-            yield _Assignment(group, name, first, last)
+            kept = (
+                shown if mask != " " else " " for shown, mask in zip(text[first:last], masked[first:last], strict=True)
+            )
+            yield _Assignment(group, name, first, last, "".join(kept))
 
 
 def _groups(masked: str) -> list[tuple[str, int, int]]:
@@ -196,8 +266,11 @@ def _groups(masked: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def _mask(text: str) -> str:
-    """Return `text` with comments and the contents of quotes masked, every other character in its place."""
+def _mask(text: str, keep: str = "") -> str:
+    """Return `text` with comments and the contents of quotes masked, every other character in its place.
+
+    The sign that begins a comment stays if it is in `keep`.
+    """
     shown: list[str] = []
     quote = ""
     comment = False
@@ -212,11 +285,26 @@ def _mask(text: str) -> str:
             quote = "" if character == quote else quote
         elif character in "!#":
             comment = True
-            shown.append(" ")
+            shown.append(character if character in keep else " ")
         else:
             quote = character if character in "'\"" else ""
             shown.append(character)
     return "".join(shown)
+
+
+def _element(name: str) -> tuple[str, int]:
+    """Return the array of a name and the index of its first element: `celldm(2:3)`, `celldm`."""
+    match = _SUBSCRIPT.search(name)
+    return (name[: match.start()], int(match[1])) if match else (name, 1)
+
+
+def _option(card: str, rest: str) -> str:
+    line = rest.lower()
+    option = next((option for option in _OPTIONS.get(card, ()) if option in line), "")
+    if option in {"crystal", "tpiba"} and "K_POINTS" in card:
+        return option + next((kind for kind in ("_b", "_c") if kind in line), "")
+    # Of the three, only this card must not have another word.
+    return option or (line.strip() if card == "ATOMIC_POSITIONS" else "")
 
 
 def _unquote(value: str) -> str:

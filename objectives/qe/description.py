@@ -5,7 +5,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -16,9 +16,19 @@ from objectives.qe import pseudo, symmetry
 from objectives.qe.deck import Deck
 from objectives.qe.input_check import find_problems
 from objectives.qe.known_sizes import KnownSizes
-from objectives.qe.lattice import BOHR_ANGSTROM, Lattice, Matrix, UndescribedError, read_lattice
+from objectives.qe.kpoints import count_kpoints, has_pools
+from objectives.qe.lattice import (
+    BOHR_ANGSTROM,
+    Lattice,
+    Matrix,
+    UndescribedError,
+    read_count,
+    read_lattice,
+    read_number,
+)
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import Workload, number
+from objectives.qe.saved import reads_structure
 
 _FACTORS = (2, 3, 5)  # the factors for which FFTW, MKL and pw.x's own FFT are fast; only ESSL also takes 7 and 11
 
@@ -57,7 +67,26 @@ def _is_good(side: int) -> bool:
     return side == 1
 
 
-_SMEARED = ("smearing", "tetrahedra", "tetrahedra_lin", "tetrahedra_opt")
+# The words of pw.x, in small letters only where it takes no capitals (PW/src/set_occupations.f90 and input.f90).
+_SMEARED = {"smearing", "tetrahedra", *(f"tetrahedra{sign}{kind}" for sign in "_-" for kind in ("lin", "opt"))}
+_WORDS = {
+    "occupations": {"fixed", "from_input", *_SMEARED},
+    "smearing": {
+        *("gaussian", "gauss", "Gaussian", "Gauss"),
+        *("methfessel-paxton", "m-p", "mp", "Methfessel-Paxton", "M-P", "MP"),
+        *("marzari-vanderbilt", "cold", "m-v", "mv", "Marzari-Vanderbilt", "M-V", "MV"),
+        *("fermi-dirac", "f-d", "fd", "Fermi-Dirac", "F-D", "FD"),
+    },
+    "diagonalization": {
+        *("david", "davidson", "cg", "ppcg", "paro", "ParO", "direct"),
+        *("rmm", "rmm-diis", "rmm-davidson", "rmm-paro"),
+    },
+}
+_FLAGS = (
+    *("noncolin", "lspinorb", "nosym", "nosym_evc", "noinv", "no_t_rev", "force_symmorphic", "use_all_frac"),
+    *("tefield", "gate", "lberry", "lelfield", "lorbm", "lecrpa"),
+)
+_SPIN_KINDS = {1, 2, 4}  # one density, up and down, and a direction (noncolin)
 _DUAL, _EPS = 4.0, 1e-8
 _HEAD = 2**20  # bytes; the header of a pseudopotential is near its beginning
 _VALENCE = (
@@ -66,6 +95,7 @@ _VALENCE = (
 )
 _COORDINATES = 3
 _SPINS = 2
+_NO_MOMENT = 1e-6
 
 
 def describe(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Workload:
@@ -82,19 +112,21 @@ def describe(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Wor
     electrons = known.electrons if known.electrons is not None else _electrons(deck, valence)
     wave, density = _cutoffs(deck, known)
     kpoints, dense, smooth = known.kpoints, known.dense_grid, known.smooth_grid
+    _refuse_what_pwx_refuses(deck)
     if kpoints is None or dense is None:
         _refuse_what_only_pwx_knows(deck)
         lattice = read_lattice(deck)
         found = _crystal(deck, lattice)
-        kpoints = kpoints or _kpoints(deck, lattice, found)
-        dense = dense or _sides(deck, "nr{}") or _fft_grid(lattice, density, found.grid_factors)
+        factors = _grid_factors(deck, found)
+        kpoints = kpoints or count_kpoints(deck, lattice, found)
+        dense = dense or _sides(deck, "nr{}") or _fft_grid(lattice, density, factors)
         if smooth is None and density > (_DUAL + _EPS) * wave:
-            smooth = _sides(deck, "nr{}s") or _fft_grid(lattice, _DUAL * wave, found.grid_factors)
+            smooth = _sides(deck, "nr{}s") or _fft_grid(lattice, _DUAL * wave, factors)
     return Workload(
         kpoints=kpoints,
         bands=known.bands or _bands(deck, electrons),
         electrons=round(electrons, 2),
-        atoms=known.atoms or round(deck.get_float("nat", 0)),
+        atoms=known.atoms or read_count(deck, "nat"),
         dense_grid=dense,
         smooth_grid=smooth or dense,
         cutoff_ry=round(wave, 4),
@@ -121,32 +153,56 @@ def valence_electrons(path: Path) -> float:
     raise UndescribedError(msg)
 
 
+def _refuse_what_pwx_refuses(deck: Deck) -> None:
+    """Refuse words for which pw.x stops: another spelling may have been meant, with another size."""
+    for name, words in _WORDS.items():
+        if (word := deck.get(name)) is not None and word not in words:
+            msg = f"pw.x has no {name} = {word!r}; it has {', '.join(sorted(words))}"
+            raise UndescribedError(msg)
+    for name in _FLAGS:
+        if (text := deck.get(name)) is not None and text.lower().removeprefix(".")[:1] not in {"t", "f"}:
+            msg = f"{name} = {text} is neither .true. nor .false."
+            raise UndescribedError(msg)
+    smears = deck.get("occupations") == "smearing"
+    spins = read_count(deck, "nspin", 1)
+    wrong = {
+        "occupations = 'smearing' needs degauss above 0": smears and read_number(deck, "degauss") <= 0,
+        f"nspin is {spins}, and pw.x has 1, 2 and 4": spins not in _SPIN_KINDS,
+        "noncolin and nspin = 2 exclude each other": deck.is_set("noncolin") and spins == _SPINS,
+        "Berry phases are for insulators, without smearing or tetrahedra": (
+            deck.get("occupations") in _SMEARED and not has_pools(deck)
+        ),
+        "lspinorb needs noncolin": deck.is_set("lspinorb") and not _is_noncollinear(deck),
+        "a comment in a namelist begins with '!', not with '#'": deck.has_wrong_comments,
+    }
+    for reason, applies in wrong.items():
+        if applies:
+            msg = f"pw.x stops: {reason}"
+            raise UndescribedError(msg)
+
+
 def _refuse_what_only_pwx_knows(deck: Deck) -> None:
-    if _is_set(deck, "noncolin") and any(
-        deck.get(f"starting_magnetization({kind})") for kind in range(1, round(deck.get_float("ntyp", 1)) + 1)
-    ):
-        msg = "noncollinear magnetism: only pw.x finds out which symmetries it leaves"
-        raise UndescribedError(msg)
-    if deck.get("space_group"):
-        msg = "space_group: only pw.x finds out which atoms it makes of those of the input"
-        raise UndescribedError(msg)
+    wanting = {
+        "space_group: only pw.x finds out which atoms it makes of those of the input": read_count(deck, "space_group"),
+        "ion_positions = 'from_file': the cell and the atoms are those that another run saved": reads_structure(deck),
+        "gate: only pw.x finds out which symmetries a charged plate leaves": deck.is_set("gate"),
+    }
+    for reason, applies in wanting.items():
+        if applies:
+            raise UndescribedError(reason)
 
 
-def _is_set(deck: Deck, name: str) -> bool:
-    return (deck.get(name) or "").lower().lstrip(".").startswith("t")
-
-
-def _species(deck: Deck) -> dict[str, str]:
-    """Return the pseudopotential of each label."""
-    card = deck.card("ATOMIC_SPECIES")
-    words = [line.split() for line in card[1]] if card else []
-    return {line[0]: line[2] for line in words if len(line) > 2}
+def _is_noncollinear(deck: Deck) -> bool:
+    return deck.is_set("noncolin") or read_count(deck, "nspin", 1) == max(_SPIN_KINDS)
 
 
 def _rows(deck: Deck) -> tuple[str, list[str], list[list[str]]]:
     """Return the unit of the positions, and the label and the words of each atom."""
     card = deck.card("ATOMIC_POSITIONS")
-    count = round(deck.get_float("nat", 0))
+    count, kinds = read_count(deck, "nat"), read_count(deck, "ntyp")
+    if kinds < 1 or len(deck.species) < kinds:
+        msg = f"the card ATOMIC_SPECIES has {len(deck.species)} of the ntyp = {kinds} species"
+        raise UndescribedError(msg)
     rows = [line.split() for line in card[1][:count]] if card else []
     if card is None or count < 1 or len(rows) < count or any(len(row) <= _COORDINATES for row in rows):
         msg = "the input has no card ATOMIC_POSITIONS with a line for each of its nat atoms"
@@ -178,32 +234,62 @@ def _place(word: str) -> float:
 
 
 def _electrons(deck: Deck, valence: Mapping[str, float]) -> float:
-    files, (_, labels, _) = _species(deck), _rows(deck)
+    files, (_, labels, _) = dict(deck.species), _rows(deck)
     unknown = sorted({label for label in labels if label not in files})
     if unknown:
         msg = f"ATOMIC_POSITIONS has atoms of {', '.join(unknown)}, which ATOMIC_SPECIES does not name"
         raise UndescribedError(msg)
-    return math.fsum(valence[files[label]] for label in labels) - deck.get_float("tot_charge", 0.0)
+    return math.fsum(valence[files[label]] for label in labels) - read_number(deck, "tot_charge")
 
 
 def _crystal(deck: Deck, lattice: Lattice) -> symmetry.Crystal:
     positions, labels = _atoms(deck, lattice)
-    found = symmetry.crystal(lattice.vectors, positions, np.unique(labels, return_inverse=True)[1])
-    if _is_set(deck, "nosym"):
-        return found.without_symmetry
-    return replace(found, grid_factors=(1, 1, 1)) if _is_set(deck, "use_all_frac") else found
+    species = np.unique(labels, return_inverse=True)[1]
+    moments = _moments(deck, labels) if _is_noncollinear(deck) else None
+    found = symmetry.crystal(
+        lattice.vectors,
+        positions,
+        species,
+        None if moments is None else moments @ np.linalg.inv(lattice.vectors),
+        symmorphic=deck.is_set("force_symmorphic"),
+    )
+    found = found.without_time_reversal if deck.is_set("no_t_rev") else found
+    # With `nosym_evc` a grid is reduced by the lattice's symmetry, and then has all points that the crystal lacks.
+    return found.of_lattice_alone if deck.is_set("nosym_evc") else found
+
+
+def _moments(deck: Deck, labels: list[str]) -> Matrix | None:
+    """Return the magnetic moment that each atom begins with, (n, 3); None if all are zero."""
+    of_species = {}
+    for kind, (label, _) in enumerate(deck.species, 1):
+        size, polar, azimuth = (
+            read_number(deck, f"{name}({kind})") for name in ("starting_magnetization", "angle1", "angle2")
+        )
+        theta, phi = math.radians(polar), math.radians(azimuth)
+        direction = (math.sin(theta) * math.cos(phi), math.sin(theta) * math.sin(phi), math.cos(theta))
+        of_species[label] = np.array(direction) * max(-1.0, min(1.0, size))
+    moments = np.array([of_species.get(label, np.zeros(3)) for label in labels])
+    return moments if np.abs(moments).max() > _NO_MOMENT else None
+
+
+def _grid_factors(deck: Deck, found: symmetry.Crystal) -> tuple[int, int, int]:
+    """Return the factors of the FFT grid: with fewer symmetries it need not hold fractional translations."""
+    unbound = any(deck.is_set(name) for name in ("nosym", "tefield", "use_all_frac", "lecrpa", "lelfield"))
+    in_automatic_grid = any(deck.is_set(name) for name in ("lberry", "lorbm"))
+    is_automatic = (deck.card("K_POINTS") or ("", ()))[0] == "automatic"
+    return (1, 1, 1) if unbound or (in_automatic_grid and is_automatic) else found.grid_factors
 
 
 def _cutoffs(deck: Deck, known: KnownSizes) -> tuple[float, float]:
-    wave = known.cutoff_ry or deck.get_float("ecutwfc", 0.0)
+    wave = known.cutoff_ry or read_number(deck, "ecutwfc")
     if wave <= 0:
         msg = "the input has no ecutwfc"
         raise UndescribedError(msg)
-    return wave, known.density_cutoff_ry or deck.get_float("ecutrho", 0.0) or _DUAL * wave
+    return wave, known.density_cutoff_ry or read_number(deck, "ecutrho") or _DUAL * wave
 
 
 def _sides(deck: Deck, name: str) -> tuple[int, int, int] | None:
-    sides = [round(deck.get_float(name.format(axis), 0)) for axis in (1, 2, 3)]
+    sides = [read_count(deck, name.format(axis)) for axis in (1, 2, 3)]
     return (sides[0], sides[1], sides[2]) if all(sides) else None
 
 
@@ -212,56 +298,21 @@ def _bands(deck: Deck, electrons: float) -> int:
 
     Source: PW/src/setup.f90.
     """
-    if given := round(deck.get_float("nbnd", 0)):
+    if given := read_count(deck, "nbnd"):
         return given
-    difference = deck.get_float("tot_magnetization", -1.0)
+    difference = read_number(deck, "tot_magnetization", -1.0)
     if difference < 0:
         difference = 1.0 if round(electrons) % 2 and abs(electrons - round(electrons)) < _EPS else 0.0
     largest = max(electrons, electrons + difference) / 2
     bands = max(_nearest(electrons / 2), _nearest(largest))
-    if (deck.get("occupations") or "").lower() in _SMEARED:
+    if deck.get("occupations") in _SMEARED:
         bands = max(_nearest(1.2 * electrons / 2), _nearest(1.2 * largest), bands + 4)
-    return 2 * bands if _is_set(deck, "noncolin") else bands
+    return 2 * bands if _is_noncollinear(deck) else bands
 
 
 def _nearest(value: float) -> int:
     """Round as Fortran does: halves away from zero."""
     return math.floor(value + 0.5)
-
-
-def _kpoints(deck: Deck, lattice: Lattice, found: symmetry.Crystal) -> int:
-    option, lines = deck.card("K_POINTS") or ("", ())
-    spins = 2 if round(deck.get_float("nspin", 1)) == _SPINS else 1
-    if option == "gamma":
-        return spins
-    sign = not _is_set(deck, "noinv")
-    try:
-        if option == "automatic":
-            sides, shifts = _triple(lines[0].split()[:3]), _triple(lines[0].split()[3:6])
-            points = symmetry.grid_points(sides, shifts, found.of_lattice, sign=sign)
-        else:
-            points = np.array([_triple_of_numbers(line) for line in lines[1 : 1 + int(lines[0].split()[0])]])
-    except (ValueError, IndexError):
-        msg = f"the card K_POINTS {option} cannot be read"
-        raise UndescribedError(msg) from None
-    if option not in {"automatic", "crystal", "tpiba", ""}:
-        msg = f"K_POINTS {option}: only pw.x knows which points those are"
-        raise UndescribedError(msg)
-    if option in {"tpiba", ""}:
-        points = points @ lattice.vectors.T
-    if deck.calculation == "bands" and option != "automatic":
-        return spins * len(points)  # taken as they are
-    return spins * symmetry.count_kpoints(points, found, sign=sign)
-
-
-def _triple(words: list[str]) -> tuple[int, int, int]:
-    x, y, z = (int(word) for word in words)
-    return x, y, z
-
-
-def _triple_of_numbers(line: str) -> tuple[float, float, float]:
-    x, y, z = (number(word) for word in line.split()[:3])
-    return x, y, z
 
 
 _NO_INPUT = Deck("&CONTROL\n/\n&SYSTEM\n/\n&ELECTRONS\n/\n")
@@ -308,6 +359,7 @@ def describe_input(options: QeOptions) -> DescribedInput:
     if wrong := find_problems(deck, has_saved=True):
         raise PlanError(f"{name}: {problem}" for problem in wrong)
     try:
+        _refuse_a_changing_cell(options.prepared_by)
         valence = {} if known.electrons is not None else _valence(deck, home)
         how = _FROM_FACTS if options.facts else f"{options.program} is not here"
         note = f"nothing is run: the size is worked out from the input; {how}"
@@ -318,6 +370,13 @@ def describe_input(options: QeOptions) -> DescribedInput:
             f"(--facts FILE), or predict where {options.program} is installed"
         )
         raise PlanError(msg) from error
+
+
+def _refuse_a_changing_cell(prepared_by: str | None) -> None:
+    path = Path(prepared_by or "").expanduser()
+    if prepared_by is not None and path.is_file() and Deck.read(path).calculation == "vc-relax":
+        msg = f"its cell is the one with which {prepared_by}, a vc-relax, ends"
+        raise UndescribedError(msg)
 
 
 def _valence(deck: Deck, home: Path) -> dict[str, float]:

@@ -5,6 +5,14 @@ from objectives.qe.saved import is_continuation
 
 CALCULATIONS = ("scf", "relax", "vc-relax", "nscf", "bands")
 _NEEDED_GROUPS = ("control", "system", "electrons")
+_ORDER = ("control", "system", "electrons", "ions", "cell")
+_MORE_GROUPS = {"relax": ("ions",), "vc-relax": ("ions", "cell")}
+_OTHERS = {
+    **dict.fromkeys(
+        ("md", "vc-md"), "its length is a number of steps, not a converged answer that runs can be compared by"
+    ),
+    "ensemble": "runs are not compared by its ensemble of energies",
+}
 _CONTINUES = (
     'the input continues from another run: name the scf input to run once before it (prepared_by = "scf.in"), or '
     'the outdir that it left (saved = "FOLDER"); each trial gets a copy'
@@ -18,16 +26,29 @@ def find_problems(deck: Deck, *, has_saved: bool = False) -> list[str]:
     """
     if "\x00" in deck.text or not deck.groups:
         return ["this is not an input of pw.x: it has no namelist (&CONTROL ... /)"]
-    missing = [name for name in _NEEDED_GROUPS if name not in deck.groups]
-    found = [f"namelist &{name.upper()} is missing: pw.x needs it, if only as '&{name.upper()} /'" for name in missing]
-    found.extend(f"card {card} is missing" for card in ("ATOMIC_SPECIES", "K_POINTS") if deck.card(card) is None)
+    calculation = deck.calculation
+    needed = (*_NEEDED_GROUPS, *_MORE_GROUPS.get(calculation, ()))
+    found = [
+        f"namelist &{name.upper()} is missing: pw.x needs it, if only as '&{name.upper()} /'"
+        for name in needed
+        if name not in deck.groups
+    ]
+    in_order = [name for name in deck.groups if name in _ORDER]
+    if in_order != sorted(in_order, key=_ORDER.index):
+        found.append(f"pw.x reads the namelists in this order: {', '.join(f'&{name.upper()}' for name in _ORDER)}")
+    ignored = deck.ignored_cards
+    found.extend(
+        f"pw.x ignores the line {line!r}: the name of a card is in capitals, and a blank follows it" for line in ignored
+    )
+    found.extend(
+        f"card {card} is missing"
+        for card in ("ATOMIC_SPECIES", "K_POINTS")
+        if deck.card(card) is None and not any(line.upper().startswith(card) for line in ignored)
+    )
     if deck.card("ATOMIC_SPECIES") is not None and not deck.pseudopotentials:
         found.append("card ATOMIC_SPECIES names no pseudopotential: a line of it is 'Ti 47.867 Ti.UPF'")
-    calculation = deck.calculation
     if calculation not in CALCULATIONS:
-        is_dynamics = calculation in {"md", "vc-md"}
-        length = "its length is a number of steps, not a converged answer that runs can be compared by"
-        reason = length if is_dynamics else "pw.x has no such calculation"
+        reason = _OTHERS.get(calculation, "pw.x has no such calculation")
         found.append(f"calculation = {calculation!r} cannot be tuned: {reason}; can be: {', '.join(CALCULATIONS)}")
     if deck.get_float("electron_maxstep", 1.0) < 1.0:
         found.append(f"electron_maxstep = {deck.get('electron_maxstep')}: pw.x needs at least one iteration")

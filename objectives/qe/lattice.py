@@ -4,18 +4,20 @@ The conventions are those of INPUT_PW, `ibrav`.
 """
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from objectives.qe.deck import Deck
+from objectives.qe.deck import Deck, list_values
 from objectives.qe.output import number
 
 Matrix = npt.NDArray[np.float64]
 
 BOHR_ANGSTROM = 0.529177210903
 _CELLDM = 6
+_COUNT = re.compile(r"[-+]?\d{1,9}")
 # Which of celldm(4) to celldm(6) hold cosines of angles; the other lattices have none.
 _COSINES = {
     **{ibrav: {4: "cosab"} for ibrav in (5, -5, 12, 13)},
@@ -46,16 +48,43 @@ class Lattice:
         return np.asarray(np.linalg.inv(self.vectors).T, dtype=np.float64)
 
 
+def read_number(deck: Deck, name: str, default: float = 0.0) -> float:
+    """Return a number of the input; the default if it has none.
+
+    Raises:
+        UndescribedError: The input has other text.
+    """
+    text = deck.get(name)
+    try:
+        return default if text is None else number(text)
+    except ValueError:
+        msg = f"{name} = {text} is not a number"
+        raise UndescribedError(msg) from None
+
+
+def read_count(deck: Deck, name: str, default: int = 0) -> int:
+    """Return a whole number of the input; the default if it has none.
+
+    Raises:
+        UndescribedError: The input has other text; pw.x does not take `2.0` either.
+    """
+    text = deck.get(name)
+    if text is not None and not _COUNT.fullmatch(text):
+        msg = f"{name} = {text} is not a whole number"
+        raise UndescribedError(msg)
+    return default if text is None else int(text)
+
+
 def read_lattice(deck: Deck) -> Lattice:
     """Return the lattice of an input.
 
     Raises:
         UndescribedError: The input has no lattice, or pw.x knows none of that kind.
     """
-    ibrav = round(deck.get_float("ibrav", math.nan)) if deck.get("ibrav") else None
-    if ibrav is None:
+    if not deck.get("ibrav"):
         msg = "the input has no ibrav"
         raise UndescribedError(msg)
+    ibrav = read_count(deck, "ibrav")
     celldm = _celldm(deck, ibrav)
     if ibrav == 0:
         return _of_card(deck, celldm[0])
@@ -67,28 +96,35 @@ def read_lattice(deck: Deck) -> Lattice:
     if not np.isfinite(vectors).all() or abs(np.linalg.det(vectors)) < 1e-9:
         msg = f"ibrav = {ibrav} with this celldm has no volume: it needs more of celldm, or of A, B, C and the cosines"
         raise UndescribedError(msg)
+    if deck.card("CELL_PARAMETERS") is not None:
+        msg = f"the input has both ibrav = {ibrav} and the card CELL_PARAMETERS, and pw.x takes only one of them"
+        raise UndescribedError(msg)
     return Lattice(celldm[0], vectors)
 
 
 def _celldm(deck: Deck, ibrav: int) -> tuple[float, ...]:
     """Return celldm(1) to celldm(6), also if the input gives A, B, C and cosines instead."""
-    length = deck.get_float("a", 0.0)
+    length = read_number(deck, "a")
+    celldm = tuple(read_number(deck, f"celldm({k})") for k in range(1, _CELLDM + 1))
+    if length != 0 and celldm[0] != 0:
+        msg = "the input has both celldm(1) and A, and pw.x takes only one of them"
+        raise UndescribedError(msg)
     if length <= 0:
-        return tuple(deck.get_float(f"celldm({k})", 0.0) for k in range(1, _CELLDM + 1))
-    angles = [deck.get_float(_COSINES.get(ibrav, {}).get(k, ""), 0.0) for k in range(4, _CELLDM + 1)]
+        return celldm
+    angles = [read_number(deck, _COSINES.get(ibrav, {}).get(k, "")) for k in range(4, _CELLDM + 1)]
     return (
         length / BOHR_ANGSTROM,
-        deck.get_float("b", 0.0) / length,
-        deck.get_float("c", 0.0) / length,
+        read_number(deck, "b") / length,
+        read_number(deck, "c") / length,
         *angles,
     )
 
 
 def _of_card(deck: Deck, alat: float) -> Lattice:
     card = deck.card("CELL_PARAMETERS")
-    rows = [line.split() for line in card[1][:3]] if card else []
+    rows = [list(list_values(line)) for line in card[1][:3]] if card else []
     try:
-        vectors = np.array([[number(word) for word in row[:3]] for row in rows])
+        vectors = np.array([[number(word or "") for word in row[:3]] for row in rows])
     except ValueError:
         vectors = np.empty(0)
     if card is None or vectors.shape != (3, 3) or abs(np.linalg.det(vectors)) == 0:
@@ -97,6 +133,9 @@ def _of_card(deck: Deck, alat: float) -> Lattice:
     unit = card[0] or ("alat" if alat > 0 else "bohr")
     if unit == "alat" and alat <= 0:
         msg = "CELL_PARAMETERS alat needs celldm(1) or A"
+        raise UndescribedError(msg)
+    if unit != "alat" and alat > 0:
+        msg = f"CELL_PARAMETERS {unit} has the lengths, and pw.x takes no celldm(1) or A beside it"
         raise UndescribedError(msg)
     in_bohr = vectors * {"bohr": 1.0, "angstrom": 1.0 / BOHR_ANGSTROM}.get(unit, alat)
     length = float(np.linalg.norm(in_bohr[0])) if unit != "alat" else alat

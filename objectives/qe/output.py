@@ -13,6 +13,9 @@ _COUNT = r"\d{1,9}"  # a broken file may have more digits, but that is no count
 _SECONDS = r"\d+\.\d*|\.\d+"
 _DURATION = rf"(?:({_COUNT})\s*d)?\s*(?:({_COUNT})\s*h)?\s*(?:({_COUNT})\s*m(?!s))?\s*(?:({_SECONDS}|\d+)\s*s)?"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
+_FORTRAN_NUMBER = re.compile(
+    r"([-+]?(?:\d+\.?\d*|\.\d+))(?:[edq]?([-+]\d{1,9})|[edq](\d{1,9}))?", re.ASCII | re.IGNORECASE
+)
 
 _TIMER = re.compile(
     rf"^\s*(\S.*?)\s*:\s*(?=[\d.]){_DURATION}\s*CPU\s+(?=[\d.]){_DURATION}\s*WALL(?:\s*\(\s*({_COUNT})\s+calls\))?\s*$"
@@ -276,8 +279,16 @@ class IterationReader:
 
 
 def number(text: str) -> float:
-    """Return a number in Fortran's notation: `1.0d-6` and `1.E-06` alike."""
-    return float(text.lower().replace("d", "e"))
+    """Return a number in Fortran's notation: `1.0d-6`, `1.E-06`, `1.0q-6` and `1.0-6` alike.
+
+    Raises:
+        ValueError: It is no number, or one in the notation of Python alone (`1_000`, `nan`).
+    """
+    match = _FORTRAN_NUMBER.fullmatch(text.strip())
+    if match is None:
+        msg = f"{text!r} is not a number"
+        raise ValueError(msg)
+    return float(f"{match[1]}e{match[2] or match[3] or 0}")
 
 
 def _seconds(groups: tuple[str | None, ...]) -> float:

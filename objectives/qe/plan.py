@@ -24,6 +24,7 @@ from objectives.qe.description import describe_input
 from objectives.qe.division import chooses_layout
 from objectives.qe.failures import find_failure
 from objectives.qe.input_check import find_problems
+from objectives.qe.kpoints import has_pools
 from objectives.qe.objective import (
     ALLOCATORS,
     INPUT_NAME,
@@ -50,6 +51,7 @@ _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _HUGE_PAGES_GLIBC = (2, 35)
 _DISTRIBUTED = b"distributed-memory algorithm"  # the text is in builds that can share the subspace problem
 _INSTALLATION = ("pw_version", "openmp", "scalapack", "system_blas")
+_SPELLINGS = {"davidson": "david"}
 _INPUTS_THAT_MATTER = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_ndim", "startingwfc", "disk_io")
 
 
@@ -295,6 +297,7 @@ def _space_facts(
         cores=cores,
         cores_per_node=int(machine.get("cores_per_node", cores)),
         kpoints=seen.workload.kpoints or 1,
+        has_pools=has_pools(deck),
         max_ranks=checked.max_ranks,
         bands=seen.workload.bands,
         planes=grid[2] if grid else None,
@@ -311,13 +314,22 @@ def _space_facts(
         change_output=checked.change_output,
         node_memory_bytes=int(machine.get("memory_bytes", 0)),
         shared_bytes=seen.workload.memory_per_rank_bytes or 0,
-        inputs={name: value.lower() for name in _INPUTS_THAT_MATTER if (value := deck.get(name)) is not None},
+        inputs=_own_choices(deck),
     )
+
+
+def _own_choices(deck: Deck) -> dict[str, str]:
+    """Return the input's own values of tuned variables, in small letters and with one spelling of each."""
+    own = {name: value.lower() for name in _INPUTS_THAT_MATTER if (value := deck.get(name)) is not None}
+    own = {name: _SPELLINGS.get(value, value) for name, value in own.items()}
+    if own.get("disk_io", "default") == "default" and deck.calculation in BAND_STRUCTURES:
+        own["disk_io"] = "medium"
+    return own
 
 
 def _with_copies(facts: space.QeFacts, run_job: RunJob, job: Job) -> space.QeFacts:
     """Return the facts with a rank's memory split into its pool's own and what pools share: run two pools dry."""
-    if facts.kpoints < _TWO or facts.cores < _TWO:
+    if facts.most_pools < _TWO or facts.cores < _TWO:
         return replace(facts, pool_bytes=facts.shared_bytes, shared_bytes=0)
     output = _run(run_job, replace(job, argv=(*job.argv, "-npool", str(_TWO))))
     pool_bytes = parse(output.stdout).workload.memory_per_rank_bytes if output is not None else None

@@ -27,8 +27,16 @@ _TIME_LIMIT_S = 24 * 3600.0
 def is_continuation(deck: Deck) -> bool:
     """Return whether the input reads what another run saved."""
     return (
-        deck.calculation in BAND_STRUCTURES or _restarts(deck) or any(_is_from_file(deck, name) for name in _FROM_FILES)
+        deck.calculation in BAND_STRUCTURES
+        or _restarts(deck)
+        or reads_structure(deck)
+        or any(_is_from_file(deck, name) for name in _FROM_FILES)
     )
+
+
+def reads_structure(deck: Deck) -> bool:
+    """Return whether the input takes the cell and the atoms from what another run saved, although it has its own."""
+    return (deck.get("ion_positions") or "").lower() == "from_file"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ computes.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 
 import numpy as np
@@ -31,37 +31,76 @@ class Crystal:
 
     Args:
         of_lattice: The symmetries of the lattice, (n, 3, 3) in crystal axes.
-        of_crystal: Those that also map the atoms onto each other, (m, 3, 3).
+        of_crystal: Those that also map the atoms, and their magnetic moments, onto each other, (m, 3, 3).
         grid_factors: The factors that the three sides of a grid must have, because of fractional translations.
+        signs: -1 for an operation of `of_crystal` that needs time reversal, else 1, (m,); None without moments.
     """
 
     of_lattice: Integers
     of_crystal: Integers
     grid_factors: tuple[int, int, int]
+    signs: Integers | None = None
+
+    @property
+    def is_magnetic(self) -> bool:
+        """Whether there are magnetic moments with a direction, so that a k-point and its opposite differ."""
+        return self.signs is not None
+
+    @property
+    def of_lattice_alone(self) -> "Crystal":
+        """The same crystal as if its atoms had no symmetry."""
+        signs = None if self.signs is None else self.signs[:1]
+        return replace(self, of_crystal=self.of_lattice[:1], signs=signs)
 
     @property
     def without_symmetry(self) -> "Crystal":
         """The same crystal with the identity alone."""
-        return Crystal(self.of_lattice[:1], self.of_lattice[:1], (1, 1, 1))
+        return replace(self.of_lattice_alone, of_lattice=self.of_lattice[:1], grid_factors=(1, 1, 1))
+
+    @property
+    def without_time_reversal(self) -> "Crystal":
+        """The same crystal with the operations alone that keep the magnetic moments."""
+        if self.signs is None:
+            return self
+        return replace(self, of_crystal=self.of_crystal[self.signs > 0], signs=self.signs[self.signs > 0])
 
 
-def crystal(vectors: Matrix, positions: Matrix, species: Integers) -> Crystal:
-    """Return the symmetries of a crystal: `vectors` as rows, `positions` (n, 3) in crystal axes, `species` (n,)."""
+def crystal(
+    vectors: Matrix,
+    positions: Matrix,
+    species: Integers,
+    moments: Matrix | None = None,
+    *,
+    symmorphic: bool = False,
+) -> Crystal:
+    """Return the symmetries of a crystal.
+
+    Args:
+        vectors: The lattice vectors as rows, (3, 3).
+        positions: The atoms in crystal axes, (n, 3).
+        species: The species of each atom, (n,).
+        moments: Their magnetic moments in crystal axes, (n, 3), if they have a direction.
+        symmorphic: Whether to leave out operations with a fractional translation.
+    """
     lattice = _lattice_symmetries(vectors)
-    translations = not _is_supercell(positions, species)
+    translations = not symmorphic and not _is_supercell(positions, species)
     kept: list[Integers] = []
+    signs: list[int] = []
     factors = [1, 1, 1]
     for operation in lattice:
         shift = _translation(operation, positions, species, translations=translations)
         if shift is not None:
-            kept.append(operation)
+            sign = 1 if moments is None else _magnetic_sign(operation, positions, shift, moments)
+            if sign:
+                kept.append(operation)
+                signs.append(sign)
             nonzero = [abs(part) > _TRANSLATION_EPS for part in shift]
             sides = [round(1 / abs(part)) if is_there else 1 for part, is_there in zip(shift, nonzero, strict=True)]
             factors = [math.lcm(factor, side) for factor, side in zip(factors, sides, strict=True)]
-    symmetries = np.array(kept)
+    symmetries, reversals = np.array(kept), None if moments is None else np.array(signs)
     if not _is_group(symmetries):
-        return Crystal(lattice, lattice[:1], (1, 1, 1))
-    return Crystal(lattice, symmetries, (factors[0], factors[1], factors[2]))
+        return Crystal(lattice, lattice[:1], (1, 1, 1), reversals if reversals is None else reversals[:1])
+    return Crystal(lattice, symmetries, (factors[0], factors[1], factors[2]), reversals)
 
 
 def grid_points(
@@ -105,6 +144,7 @@ def _stars(point: Matrix, found: Crystal, *, sign: bool) -> int:
     representatives: list[Matrix] = []
     for image in images:
         own = np.einsum("nji,j->ni", found.of_crystal, image)
+        own = own if found.signs is None else own * found.signs[:, None]
         own = np.concatenate([own, -own]) if sign else own
         differences = (own - other for other in representatives)
         if not any((np.abs(d - np.rint(d)).max(axis=1) < _SAME_K).any() for d in differences):
@@ -163,6 +203,19 @@ def _translation(operation: Integers, positions: Matrix, species: Integers, *, t
             found: Matrix = shift
             return found
     return None
+
+
+def _magnetic_sign(operation: Integers, positions: Matrix, shift: Matrix, moments: Matrix) -> int:
+    """Return 1 if an operation keeps the magnetic moments, -1 if it turns them round, else 0.
+
+    Source: PW/src/symm_base.f90, sgam_at_mag. Moments are axial vectors, which inversion does not change.
+    """
+    apart = (positions @ operation.T)[:, None, :] - positions[None, :, :] - shift
+    image = (np.abs(apart - np.rint(apart)) < _SAME_PLACE).all(axis=2).argmax(axis=1)
+    turned = moments @ operation.T * round(np.linalg.det(operation))
+    if (np.abs(turned - moments[image]).sum(axis=1) < _SAME_PLACE).all():
+        return 1
+    return -1 if (np.abs(turned + moments[image]).sum(axis=1) < _SAME_PLACE).all() else 0
 
 
 def _is_fraction(part: float) -> bool:

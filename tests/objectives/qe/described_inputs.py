@@ -139,3 +139,98 @@ INPUTS = {
         )
     },
 }
+
+# One crystal spelt in many ways. Its grid is 18 x 18 x 24; as it stands, pw.x 6.7 says 40 k-points and 7 bands.
+SPELT = """&control
+/
+&system
+ ibrav = 4, celldm(1) = 7.5, celldm(3) = 1.3, nat = 2, ntyp = 1, ecutwfc = 13
+ occupations = 'smearing', degauss = 0.02
+/
+&electrons
+/
+ATOMIC_SPECIES
+ Al 26.98 Al.pz-vbc.UPF
+ATOMIC_POSITIONS crystal
+ Al 0 0 0
+ Al 0.3 0.3 0.1
+K_POINTS automatic
+ 4 4 3 1 0 1
+"""
+_CELL, _OCC, _GRID = "celldm(1) = 7.5, celldm(3) = 1.3", "'smearing', degauss = 0.02", "automatic\n 4 4 3 1 0 1"
+_LIST = "\n 2\n 0 0 0 1\n 0.1 0.2 0.3 1"
+_UNIT = "crystal\n Al 0 0 0\n Al 0.3 0.3 0.1"
+_LATTICE = "ibrav = 4, " + _CELL
+_RECTANGLE = "\n 7.5 0 0\n 0 7.5 0\n 0 0 9.75\n"
+
+# What changes, into what, and then the k-points and bands that pw.x 6.7 says.
+SPELLINGS = {
+    **{
+        f"smearing = {word}": (_OCC, f"{_OCC}, smearing = '{word}'", 40, 7)
+        for word in ("gauss", "Gaussian", "m-p", "MP", "methfessel-paxton", "cold", "m-v", "MV", "fd", "F-D")
+    },
+    "a comment with another option": (_GRID, "(automatic) ! gamma\n 4 4 3 1 0 1", 40, 7),
+    "capitals of an option": (_GRID, "{Automatic}\n 4 4 3 1 0 1", 40, 7),
+    "a comma behind the card's name": (" " + _GRID, "," + _GRID, 40, 7),
+    "commas and comments in a card": (_GRID, "automatic\n# x\n\n 4,4,3,1,0,1 ! y", 40, 7),
+    "repeated values in a card": (_GRID, "automatic\n 2*4 3 1 0 1", 40, 7),
+    "k-points without an option": (" " + _GRID, _LIST, 7, 7),
+    "k-points with an unknown option": (_GRID, "foo" + _LIST, 7, 7),
+    "k-points in crystal axes": (_GRID, "crystal" + _LIST, 7, 7),
+    "lines of k-points": (_GRID, "tpiba_b\n 2\n 0 0 0 5\n 0.5 0 0 1", 11, 7),
+    "lines of k-points in crystal axes": (_GRID, "{crystal_b}\n 2\n 0 0 0 5\n 0.5 0 0 1", 11, 7),
+    "a plane of k-points": (_GRID, "tpiba_c\n 3\n 0 0 0 1\n 0.5 0 0 3\n 0 0.5 0 4", 29, 7),
+    "more k-points": (_GRID, _GRID + "\nADDITIONAL_K_POINTS crystal\n 1\n 0.3 0.1 0.2 0", 46, 7),
+    "positions without a unit": (_UNIT, _UNIT.removeprefix("crystal"), 72, 7),
+    "positions with a unit in the comment": (_UNIT, _UNIT.replace("crystal", "bohr ! not crystal"), 40, 7),
+    "positions in angstrom": (_UNIT, "(Angstrom)\n Al 0 0 0 0 0 0\n Al 1.3 0.3 0.1 1 1 1", 72, 7),
+    "a species that is not counted": ("Al.pz-vbc.UPF\n", "Al.pz-vbc.UPF\n Si 28 Si.UPF\n", 40, 7),
+    "species with commas and quotes": (" Al 26.98 Al.pz-vbc.UPF", " Al, 26.98, 'Al.pz-vbc.UPF'", 40, 7),
+    "an array": (_CELL, "celldm = 7.5, 0, 1.3", 40, 7),
+    "an array without commas": (_CELL, "celldm = 7.5 0 1.3", 40, 7),
+    "an array with a null value": (_CELL, "celldm = 7.5,,1.3", 40, 7),
+    "an array from an element on": (_CELL, "celldm(1) = 7.5, 0.0, 1.3", 40, 7),
+    "a part of an array": (_CELL, "celldm(1:3) = 7.5, 0.0, 1.3", 40, 7),
+    "repeated values": (_CELL, "celldm(1) = 7.5, celldm(2) = 2*1.3", 40, 7),
+    "a repeated null value": (_CELL, "celldm = 7.5, 1* 1.3", 40, 7),
+    "values on the next line": (_CELL, "celldm = 7.5, 0 ! nbnd = 1\n 1.3, ! nat = 3\n", 40, 7),
+    "exponents": (_CELL, "celldm(1) = 7.5d0, celldm(3) = 0.13D+1", 40, 7),
+    "exponents without a letter": (_CELL, "celldm(1) = 7.5q0, celldm(3) = 0.13+1", 40, 7),
+    "semicolons": (_CELL, "celldm(1) = 7.5; celldm(3) = 1.3; nosym = .f.", 40, 7),
+    "the last of two": (_CELL, _CELL + ", nbnd = 9, nbnd = 10", 40, 10),
+    "an empty value": (_CELL, _CELL + ", nbnd = ,", 40, 7),
+    "an end on the line": ("0.02\n/", "0.02 &end", 40, 7),
+    **{f"nosym = {word}": (_CELL, f"{_CELL}, nosym = {word}", 24, 7) for word in ("T", "t", ".T.", ".true", "truely")},
+    **{f"nosym = {word}": (_CELL, f"{_CELL}, nosym = {word}", 40, 7) for word in ("F", ".f.", ".FALSE.")},
+    "a cell without a unit": (_LATTICE, "ibrav = 0", 24, 7, "CELL_PARAMETERS" + _RECTANGLE),
+    "a cell with an old option": (_LATTICE, "ibrav = 0", 24, 7, "CELL_PARAMETERS cubic" + _RECTANGLE),
+    "a cell of A": (_LATTICE, "ibrav = 0, A = 4", 24, 7, "CELL_PARAMETERS\n 1 0 0\n 0 1 0\n 0 0 1.3\n"),
+    "a cell with commas": (_LATTICE, "ibrav = 0", 24, 7, "CELL_PARAMETERS (BOHR)\n 7.5,2*0\n 0,7.5,0\n 0 0 9.75\n"),
+    "an electric field": ("&control", "&control\n tefield = .true.", 24, 7),
+    "linear response": ("&control", "&control\n lecrpa = .true.", 48, 7),
+    "no symmetry of wave functions": (_CELL, _CELL + ", nosym_evc = .true.", 72, 7),
+    "no inversion": (_CELL, _CELL + ", noinv = .true.", 78, 7),
+    "two spins": (_CELL, _CELL + ", nspin = 2, starting_magnetization = 0.5", 80, 7),
+    "noncollinear by nspin": (_CELL, _CELL + ", nspin = 4", 40, 14),
+    "noncollinear with zero moments": (_CELL, _CELL + ", noncolin = T, starting_magnetization(1) = 0.0", 40, 14),
+    "noncollinear magnetism": (_CELL, _CELL + ", noncolin = T, starting_magnetization = 0.3", 74, 14),
+    "noncollinear magnetism by nspin": (_CELL, _CELL + ", nspin = 4, starting_magnetization(1) = 0.3", 74, 14),
+}
+TETRAHEDRA = ("tetrahedra", "tetrahedra_lin", "tetrahedra-lin", "tetrahedra_opt", "tetrahedra-opt")
+INPUTS |= {
+    f"occupations = {word}": (INPUTS["fcc metal"][0].replace(_METAL, f"occupations = '{word}'"), INPUTS["fcc metal"][1])
+    for word in TETRAHEDRA
+} | {
+    name: (
+        SPELT.replace(_OCC, "'fixed'").replace("&control", f"&control\n {variable} = .true."),
+        (48, 3, (18, 18, 24), (18, 18, 24)),
+    )
+    for name, variable in (("an electric field by Berry phases", "lelfield"), ("orbital magnetisation", "lorbm"))
+}
+
+
+def spelt(name):
+    """Return the input of `SPELLINGS`, and what pw.x 6.7 says of it: k-points and bands."""
+    old, new, kpoints, bands, *card = SPELLINGS[name]
+    assert old in SPELT
+    return SPELT.replace(old, new, 1) + "".join(card), (kpoints, bands)

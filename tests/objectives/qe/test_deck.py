@@ -61,7 +61,7 @@ def test_get(hostile, name, value):
 def test_cards(hostile):
     assert hostile.groups == ("control", "system", "electrons")
     assert hostile.pseudopotentials == ("Ti.UPF", "O.UPF")
-    assert hostile.card("k_points") == ("automatic", ("3 3 4 0 0 0",))
+    assert hostile.card("K_POINTS") == ("automatic", ("3 3 4 0 0 0",))
     assert hostile.card("ATOMIC_POSITIONS") == ("crystal", ("Ti 0 0 0",))
     assert hostile.card("CELL_PARAMETERS") is None
 
@@ -181,3 +181,27 @@ def test_molecular_dynamics_has_no_answer():
     assert len(found) == 1
     assert "calculation = 'md' cannot be tuned: its length is a number of steps" in found[0]
     assert "can be: scf, relax, vc-relax" in found[0]
+
+
+@pytest.mark.parametrize("line", ["k_points automatic", "K_POINTS{automatic}", "K_POINTS(automatic)", "K_points gamma"])
+def test_a_card_that_pwx_ignores(line):
+    found = find_problems(Deck(HOSTILE.replace("K_POINTS (automatic)", line)))
+    assert found == [f"pw.x ignores the line {line!r}: the name of a card is in capitals, and a blank follows it"]
+
+
+def test_namelists_that_pwx_needs():
+    relax = Deck(HOSTILE).with_values("control", {"calculation": "vc-relax"})
+    assert [problem[:25] for problem in find_problems(relax)] == [
+        "namelist &IONS is missing",
+        "namelist &CELL is missing",
+    ]
+    both = relax.text.replace("ATOMIC_SPECIES", "&ions\n/\n&cell\n/\nATOMIC_SPECIES")
+    assert find_problems(Deck(both)) == []
+    turned = relax.text.replace("ATOMIC_SPECIES", "&cell\n/\n&ions\n/\nATOMIC_SPECIES")
+    assert "in this order: &CONTROL, &SYSTEM, " in find_problems(Deck(turned))[0]
+
+
+@pytest.mark.parametrize(("calculation", "reason"), [("SCF", "no such"), ("ensemble", "its ensemble of energies")])
+def test_calculations_that_are_not_tuned(calculation, reason):
+    (found,) = find_problems(Deck(HOSTILE).with_values("control", {"calculation": calculation}))
+    assert reason in found

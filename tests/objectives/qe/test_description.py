@@ -8,16 +8,17 @@ from objectives.base import PlanError
 from objectives.qe import pseudo, symmetry
 from objectives.qe.deck import Deck
 from objectives.qe.description import describe, valence_electrons
+from objectives.qe.input_check import find_problems
 from objectives.qe.known_sizes import KnownSizes
 from objectives.qe.lattice import UndescribedError
 from objectives.qe.plan import plan
 from spaces import Space
-from tests.objectives.qe.described_inputs import INPUTS, VALENCE
+from tests.objectives.qe.described_inputs import INPUTS, SPELLINGS, SPELT, VALENCE, spelt
 
 MACHINE = {"cores": 48, "nodes": 1, "cores_per_node": 48, "sockets": 2, "described": True, "nothing_runs": True}
 CERIA = (
     "&control\n/\n&system\n ibrav = 0, nat = 24, ntyp = 2, ecutwfc = 50, ecutrho = 400, occupations = 'smearing'\n"
-    "/\n&electrons\n/\nATOMIC_SPECIES\nCe 140.116 Ce.UPF\nO 15.9994 O.UPF\nATOMIC_POSITIONS crystal\n"
+    " degauss = 0.01\n/\n&electrons\n/\nATOMIC_SPECIES\nCe 140.116 Ce.UPF\nO 15.9994 O.UPF\nATOMIC_POSITIONS crystal\n"
     + "".join(f"Ce {x} {y} {z}\n" for x in (0, 0.5) for y in (0, 0.5) for z in (0, 0.5))
     + "".join(
         f"O {x} {y} {z}\n"
@@ -64,6 +65,36 @@ def test_it_says_what_pwx_says(name):
     assert (found.kpoints, found.bands, found.dense_grid, found.smooth_grid) == (kpoints, bands, dense, smooth)
 
 
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_it_reads_what_pwx_reads(name):
+    text, (kpoints, bands) = spelt(name)
+    found = describe(Deck(text), VALENCE, KnownSizes())
+    assert (found.kpoints, found.bands, found.dense_grid) == (kpoints, bands, (18, 18, 24))
+    assert find_problems(Deck(text)) == []
+
+
+# What pw.x 6.7 says after an scf run with the same cell; the second list has letters for points.
+@pytest.mark.parametrize(
+    ("calculation", "kpoints", "count"),
+    [
+        ("bands", "automatic\n 4 4 3 1 1 0", 16),
+        ("bands", "tpiba_b\n 3\n 0 0 0 5\n 0.5 0.5 0.5 0\n 1 0 0 1", 7),
+        ("bands", "tpiba_b\n 3\n gG 5\n H 4\n P 1", 10),
+        ("bands", "crystal_c\n 3\n 0 0 0 5\n 0.5 0 0.5 4\n 0.1 0 0 3", 12),
+        ("nscf', lberry = T, gdir = 3, nppstr = 7, title = '", "automatic\n 4 4 7 1 1 1", 42),
+        ("nscf', lberry = T, gdir = 1, nppstr = 5, title = '", "automatic\n 4 4 7 1 1 1", 70),
+        ("nscf', lberry = T, gdir = 2, nppstr = 5, title = '", "automatic\n 3 4 5 1 0 1", 40),
+        ("nscf', lberry = T, gdir = 2, nppstr = 5, title = '", "crystal\n 2\n 0 0 0 1\n 0.1 0.2 0.3 1", 2),
+        ("scf', lelfield = T, gdir = 2, nppstr = 2, title = '", "crystal\n 2\n 0.1 0.2 0.3 1\n 0.1 0.2 0.3 1", 2),
+    ],
+)
+def test_k_points_of_band_structures_and_berry_phases(calculation, kpoints, count):
+    text = INPUTS["spin"][0].replace("&control\n", f"&control\n calculation = '{calculation}'\n")
+    text = text[: text.index("K_POINTS")] + f"K_POINTS {kpoints}\n"
+    text = text.replace("nspin = 2, occupations = 'smearing'", "nbnd = 8, occupations = 'fixed'")
+    assert describe(Deck(text), VALENCE, KnownSizes()).kpoints == count
+
+
 def test_points_of_bands_are_taken_as_they_are():
     text, _ = INPUTS["a list that stands for more points"]
     points = int(text.partition("K_POINTS")[2].split("\n")[1])
@@ -72,6 +103,56 @@ def test_points_of_bands_are_taken_as_they_are():
         name: describe(Deck(one), VALENCE, KnownSizes()).kpoints for name, one in (("scf", text), ("bands", bands))
     }
     assert found["scf"] > found["bands"] == points
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("'smearing'", "'Tetrahedra'", "no occupations = 'Tetrahedra'; it has fixed, from_input, smearing, tetra"),
+        ("'smearing'", "'from-input'", "no occupations = 'from-input'"),
+        ("degauss = 0.02", "", "occupations = 'smearing' needs degauss above 0"),
+        ("degauss", "smearing = 'GAUSSIAN', degauss", "no smearing = 'GAUSSIAN'"),
+        ("&electrons", "&electrons\n diagonalization = 'Davidson'", "no diagonalization = 'Davidson'"),
+        ("degauss", "nspin = 3, degauss", "nspin is 3, and pw.x has 1, 2 and 4"),
+        ("degauss", "nspin = 2, noncolin = T, degauss", "exclude each other"),
+        ("degauss", "lspinorb = T, degauss", "lspinorb needs noncolin"),
+        ("degauss", "nosym = yes, degauss", "nosym = yes is neither"),
+        ("degauss", "nbnd = 2x, degauss", "nbnd = 2x is not a whole number"),
+        ("nat = 2", "nat = 2.0", "nat = 2.0 is not a whole number"),
+        ("degauss", "tot_charge = 1_0, degauss", "tot_charge = 1_0 is not a number"),
+        ("0.02", "0.02 # not nbnd = 9", "begins with '!', not with '#'"),
+        ("ntyp = 1", "ntyp = 2", "has 1 of the ntyp = 2 species"),
+        ("ibrav = 4", "A = 4, ibrav = 4", "both celldm.1. and A"),
+        ("K_POINTS", "CELL_PARAMETERS bohr\n 7 0 0\n 0 7 0\n 0 0 7\nK_POINTS", "both ibrav = 4 and the card"),
+        ("ATOMIC_POSITIONS crystal", "ATOMIC_POSITIONS ! fractional", "! fractional: only"),
+        ("1 0 1", "1 0 2", "K_POINTS automatic cannot be read"),
+        ("&control", "&control\n gate = T", "charged plate"),
+        ("&electrons\n/", "&electrons\n/\n&ions\n ion_positions = 'from_file'\n/", "another run saved"),
+        ("&control", "&control\n lberry = T, gdir = 3, nppstr = 7", "for insulators"),
+        ("automatic\n 4 4 3 1 0 1", "tpiba_b\n 2\n gG 5\n M 1", "tpiba_b with letters"),
+    ],
+)
+def test_what_pwx_does_not_take_is_refused(old, new, words):
+    assert old in SPELT
+    with pytest.raises(UndescribedError, match=words):
+        describe(Deck(SPELT.replace(old, new, 1)), VALENCE, KnownSizes())
+
+
+def test_strings_of_k_points_need_a_direction():
+    text = INPUTS["an electric field by Berry phases"][0].replace(
+        "lelfield = .true.", "lberry = T, gdir = 4, nppstr = 7"
+    )
+    with pytest.raises(UndescribedError, match="gdir, 1 to 3"):
+        describe(Deck(text), VALENCE, KnownSizes())
+
+
+def test_berry_phases_have_no_pools(nowhere):
+    text, _ = INPUTS["an electric field by Berry phases"]
+    (nowhere / "berry.in").write_text(text)
+    (nowhere / "facts.toml").write_text("electrons = 6\n")
+    found = planned(nowhere, input=str(nowhere / "berry.in"), facts=str(nowhere / "facts.toml"))
+    assert found.facts["kpoints"] == 48
+    assert "npool" not in [parameter.name for parameter in found.parameters]
 
 
 def test_a_large_input_as_its_published_output_says():
@@ -105,6 +186,12 @@ def test_a_shipped_input_needs_no_pseudopotentials_that_are_made_for_it(nowhere)
 def test_what_another_run_prepares_is_described_here_too_where_that_run_is_not_made(nowhere):
     here = MACHINE | {"described": False, "nothing_runs": False, "makes_files": False}
     assert planned(nowhere, here, input="ceo2", prepared_by="scf.in").is_described
+
+
+def test_the_cell_that_a_relaxation_leaves_is_unknown(nowhere):
+    (nowhere / "relax.in").write_text("&control\n calculation = 'vc-relax'\n/\n")
+    with pytest.raises(PlanError, match="a vc-relax, ends"):
+        planned(nowhere, input="ceo2", prepared_by=str(nowhere / "relax.in"))
 
 
 def test_facts_alone_describe_a_problem(nowhere):
@@ -155,9 +242,8 @@ def test_facts_are_for_predictions(nowhere):
         (("Ce 0 0 0\n", "Ce 0 0 sqrt(2)\n"), r"'sqrt\(2\)'"),
         (("Ce 0 0 0\n", "La 0 0 0\n"), "atoms of La"),
         (("4 4 4 1 0 0", "4 4 4"), "K_POINTS automatic cannot be read"),
-        (("K_POINTS automatic", "K_POINTS tpiba_b"), "K_POINTS tpiba_b"),
+        (("K_POINTS automatic", "K_POINTS tpiba_b"), "K_POINTS tpiba_b cannot be read"),
         (("ecutwfc = 50, ", ""), "no ecutwfc"),
-        (("ecutrho", "noncolin = .true., starting_magnetization(1) = 0.5, ecutrho"), "noncollinear magnetism"),
     ],
 )
 def test_what_the_input_does_not_tell(change, words):
