@@ -158,7 +158,11 @@ class CommandObjective:
         wanted = self.options.answer
         if wanted is None:
             return None
-        value = wanted.figure.value(output)
+        try:
+            value = wanted.figure.value(output)
+        except InvalidResult as error:
+            msg = f"{error}; without [options.answer] in a copy of the study file, no answer is compared"
+            raise InvalidResult(msg, code=error.code) from None
         return Answer(wanted.name, value, wanted.tolerance or 0.0, wanted.unit, wanted.relative_tolerance or 0.0)
 
     def _preparation_s(self, output: Output) -> float:

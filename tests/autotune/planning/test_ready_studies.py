@@ -41,6 +41,9 @@ def of_program(command: str) -> studyfile.StudyFile:
     return studyfile.parse({"name": "x", "objective": "command", "options": {"argv": ["true"], **options}}, "x")
 
 
+LESS = ("-3.80054e+03", "-9.97716e+03", "-1.00000e+04")  # potential energies of three steps
+
+
 def output(folder: Path, stdout: str = "") -> Output:
     return Output(stdout, "", JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(2.5)), folder)
 
@@ -67,6 +70,16 @@ def test_figures_of_gromacs(tmp_path, study):
     first = text.replace(header, header[15:]).replace(values, values[15:])
     (tmp_path / "md.log").write_text(first)
     assert plan.objective.measure(output(tmp_path)).answer.value == -64195.1
+    # Of stochastic dynamics, and without a thermostat, nothing is conserved: the potential energy of the first step.
+    table = "   Energies (kJ/mol)\n        LJ (SR)   Coulomb (SR)      Potential    Kinetic En.   Total Energy\n"
+    tables = (f"{table}    1.14924e+04   -1.60049e+04   {first}    8.05751e+03    4.25697e+03\n" for first in LESS)
+    head, _, tail = text.partition("   Energies (kJ/mol)")
+    end = tail[tail.index("               Core t (s)") :]
+    (tmp_path / "md.log").write_text(head + "\n".join(tables) + end)
+    assert plan.objective.measure(output(tmp_path)).answer.value == -3800.54
+    (tmp_path / "md.log").write_text(head + end)
+    with pytest.raises(InvalidResult, match="no energy in md.log: .*without .options.answer. in a copy"):
+        plan.objective.measure(output(tmp_path))
     (tmp_path / "md.log").write_text(text.replace("Finished mdrun", "Fatal"))
     with pytest.raises(InvalidResult, match="Finished mdrun"):
         plan.objective.measure(output(tmp_path))
@@ -82,6 +95,68 @@ def test_figures_of_lammps(tmp_path, study):
     if study.name == "lammps":
         assert measured.metrics["steps_per_s"] == 37.635
         assert steps(plan, text) == list(range(0, 201, 20))
+
+
+LAMMPS_TABLES = {
+    "a barostat": (
+        "   Step          Temp          E_pair         E_mol          TotEng         Press          Volume    \n"
+        "         0   1.44          -6.7733681      0             -4.6134356     -5.0197073      4738.2137    \n"
+        "       100   0.76020549    -5.8820168      0             -4.7430283      0.13014895     1008.5088    \n",
+        -4.7430283,
+    ),
+    "warnings behind the table": (
+        "Step Temp E_pair E_mol TotEng Press \n  0 1.4 -6.7 0 -4.6 -5\n 100 1.5 -5.7 0 -4.625 0.1\n"
+        "WARNING: Too many warnings: 101 vs 100. All future warnings will be suppressed (src/thermo.cpp:423)\n"
+        "WARNING: 3 atoms lost\n",
+        -4.625,
+    ),
+    "a style of one's own": (
+        "Step Time Temp Press PotEng KinEng TotEng Volume Density \n 0 0 1.4 -5 -6.7 2.1 -4.6 1023.4 0.84\n"
+        " 100 0.5 0.76318114 0.12087674 -5.7685069 1.1434467 -4.6250602 1023.4542 0.8442\n",
+        -4.6250602,
+    ),
+    "no total energy": ("Step Temp PotEng Press \n 0 1.4 -6.7 -5\n 100 0.76 -5.8820168 0.13\n", -5.8820168),
+    "the style multi": (
+        "".join(
+            f"---------------- Step {step:8d} ----- CPU =      0.0846 (sec) ----------------\n"
+            f"TotEng   =        {energy} KinEng   =         1.1434 Temp     =         0.7632 \n"
+            "PotEng   =        -5.7685 E_bond   =         0.0000 E_angle  =         0.0000 \n"
+            for step, energy in ((0, -4.6159), (100, -4.6251))
+        ),
+        -4.6251,
+    ),
+    "a second run": (
+        "Step Temp E_pair E_mol TotEng Press \n 0 1.4 -6.7 0 -4.6 -5\n 9 1.5 -5.7 0 -4.7 0.1\n"
+        "Loop time of 0.1 on 1 procs for 9 steps with 864 atoms\n"
+        "Step Temp E_pair E_mol TotEng Press \n 9 1.4 -6.7 0 -4.7 -5\n 18 1.5 -5.7 0 -4.8 0.1\n",
+        -4.8,
+    ),
+}
+
+
+@pytest.mark.parametrize("study", [shipped("lammps"), of_program("lmp")])
+@pytest.mark.parametrize("table", LAMMPS_TABLES)
+def test_tables_of_lammps(tmp_path, study, table):
+    rows, energy = LAMMPS_TABLES[table]
+    plan, _ = ready(study)
+    text = f"LAMMPS\n{rows}Loop time of 0.5 on 1 procs for 100 steps with 864 atoms\n"
+    text += "\nPerformance: 16258.277 tau/day, 37.635 timesteps/s\nTotal wall time: 0:00:00\n"
+    assert plan.objective.measure(output(tmp_path, text)).answer.value == energy
+
+
+@pytest.mark.parametrize(
+    ("study", "line"),
+    [
+        ("cp2k", "     7 OT DIIS     0.15E+00    0.3     0.01234567       -17.1234567890 -1.23E-04"),
+        ("cp2k", "     7 P_Mix/Diag. 0.40E+00    0.3     0.01234567       -17.1234567890 -1.23E-04"),
+        ("cp2k", "     7 Broy./Diag. 0.40E+00    0.3     0.01234567       -17.1234567890 -1.23E-04"),
+        ("nwchem", "     7     -379.7768795479  2.8D+00  1.0D+00      1.0"),
+        ("nwchem", " d= 0,ls=0.0,diis     7    -76.3790943639 -8.55D+01  3.04D-02  3.62D-01     0.4"),
+    ],
+)
+def test_iterations_of_electrons(study, line):
+    plan, _ = ready(shipped(study))
+    assert steps(plan, line) == [7]
 
 
 @pytest.mark.parametrize(
