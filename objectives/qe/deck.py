@@ -192,7 +192,7 @@ class Deck:
         if self.calculation in {"nscf", "bands"}:
             return None
         limit = round(self.get_float("electron_maxstep", _DEFAULT_ITERATIONS))
-        must_converge = not (self.get("scf_must_converge") or "t").lower().lstrip(".").startswith("f")
+        must_converge = self.get("scf_must_converge") is None or self.is_set("scf_must_converge")
         is_on_purpose = not must_converge or (limit < FEW_ITERATIONS and self.calculation == "scf")
         return limit if is_on_purpose else None
 
