@@ -8,19 +8,11 @@ from autotune.records.limit import OF_EVERY_RUN, Limit, Limits
 from autotune.studyfile.model import LimitSection, StudyFile
 from autotune.studyfile.target import of_every_run
 from objectives.base import Metric, Plan
+from objectives.units import FAMILIES
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import Problem
 
 _WRITTEN = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
-_BINARY = {f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
-_DECIMAL = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGTPE", start=1)}
-# Units of the same family can be converted.
-_FAMILIES: tuple[Mapping[str, float], ...] = (
-    {"B": 1.0, "byte": 1.0, "bytes": 1.0, "KB": 1000.0, **_BINARY, **_DECIMAL},
-    {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
-    {"mJ": 1e-3, "J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6},
-    {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6},
-)
 
 
 def limits_of(sections: Mapping[str, LimitSection], metrics: Sequence[Metric]) -> Limits:
@@ -84,7 +76,7 @@ def in_unit(written: float | str, metric: Metric) -> float:
     value, unit = float(match[1]), match[2]
     if unit in {"", metric.unit}:
         return value
-    family = next((units for units in _FAMILIES if metric.unit in units), None)
+    family = next((units for units in FAMILIES if metric.unit in units), None)
     if family is None:
         has = f"is in {metric.unit}" if metric.unit else "has no unit"
         msg = f"{metric.name} {has}, so units cannot be converted, got {written!r}: write the number alone"

@@ -8,23 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from objectives.base import Metric, MetricKind, PlanError
 from objectives.options import read_options
+from objectives.units import SECONDS
 from spaces.parameters.problem import Problem
-
-SECONDS: Mapping[str, float] = {
-    "s": 1.0,
-    "sec": 1.0,
-    "seconds": 1.0,
-    "ms": 1e-3,
-    "milliseconds": 1e-3,
-    "miliseconds": 1e-3,  # spelt like this in published files of the schema T4
-    "us": 1e-6,
-    "microseconds": 1e-6,
-    "ns": 1e-9,
-    "nanoseconds": 1e-9,
-    "min": 60.0,
-    "h": 3600.0,
-}
-"""Units of time, in seconds."""
 
 
 class RecordedMetric(BaseModel):
