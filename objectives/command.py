@@ -37,13 +37,14 @@ from objectives.command_check import find_mentions, is_made_by_run, missing_prog
 from objectives.command_facts import read_facts
 from objectives.command_options import AnswerOptions, CommandOptions
 from objectives.ending import check_disk, check_ending
-from objectives.figure import Figure, read_text, to_number
+from objectives.figure import Figure, read_text
 from objectives.file_options import RunFile, files_identity
 from objectives.mentions.count import count_expressions, evaluate_count
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import fill_in, names_in
 from objectives.mentions.words import Word, as_text, environment_text, fill_in_words, flatten, is_file, program_of
 from objectives.patterns import SlowPatternError, UntilSlow, find_distinct, find_first
+from objectives.quantity import to_number
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
 from spaces import Configuration

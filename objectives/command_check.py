@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from launchers import STDERR, STDOUT
 from objectives.command_facts import fact_errors
-from objectives.command_options import CommandOptions
+from objectives.command_options import AnswerOptions, CommandOptions, MetricOptions
+from objectives.figure import UNIT_GROUP
 from objectives.file_options import RunFile, find_repeated_names, making_programs, mentions_in_files, read_run_files
 from objectives.mentions.count import count_mentions
 from objectives.mentions.templates import mentions_in, template_errors
@@ -104,11 +105,11 @@ def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
 
 
 def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:
+    read = [(f"{place}.pattern", one.pattern, 1) for place, one in _figures_read(options) if one.pattern]
     patterns = [
         *((f"options.success.{i}", text, 0) for i, text in enumerate(options.success)),
         *((f"options.failure.{i}", text, 0) for i, text in enumerate(options.failure)),
-        *((f"options.metrics.{i}.pattern", m.pattern, 1) for i, m in enumerate(options.metrics) if m.pattern),
-        *([("options.answer.pattern", options.answer.pattern, 1)] if options.answer and options.answer.pattern else []),
+        *read,
         *([("options.progress", options.progress_pattern, 1)] if options.progress_pattern else []),
         *((f"options.unused.{i}", text, 1) for i, text in enumerate(options.unused)),
     ]
@@ -118,16 +119,25 @@ def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:
         except NO_PATTERN as error:
             yield Problem(f"{text!r} is not a regular expression: {error}", path)
             continue
-        if groups and compiled.groups != groups:
-            yield Problem(f"{text!r} needs exactly one group, around the number; it has {compiled.groups}", path)
+        own = compiled.groups - (UNIT_GROUP in compiled.groupindex)
+        if groups and own != groups:
+            besides = f", besides (?P<{UNIT_GROUP}>...)" if own < compiled.groups else ""
+            yield Problem(f"{text!r} needs exactly one group, around the number{besides}; it has {own}", path)
+    for place, one in _figures_read(options):
+        if one.pattern and f"(?P<{UNIT_GROUP}>" in one.pattern and not one.unit:
+            yield Problem("declare the unit to which values are converted, unit = 's' for example", f"{place}.unit")
 
 
-def _figure_errors(options: CommandOptions) -> Iterator[Problem]:
-    read_ones = [
+def _figures_read(options: CommandOptions) -> list[tuple[str, MetricOptions | AnswerOptions]]:
+    """Return what is read from a run's output, each with its path."""
+    return [
         *((f"options.metrics.{i}", metric) for i, metric in enumerate(options.metrics)),
         *([("options.answer", options.answer)] if options.answer else []),
     ]
-    for place, one in read_ones:
+
+
+def _figure_errors(options: CommandOptions) -> Iterator[Problem]:
+    for place, one in _figures_read(options):
         if not one.pattern and not one.json_path:
             yield Problem(
                 f"{one.name} needs a pattern, or a path into JSON as json, by which it is read", f"{place}.pattern"

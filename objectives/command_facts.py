@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.software.transient_errors import is_transient
 from objectives.base import PlanError
-from objectives.figure import to_number
 from objectives.patterns import NO_PATTERN, SlowPatternError, find_first
+from objectives.quantity import to_number
 from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60

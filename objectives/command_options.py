@@ -18,9 +18,10 @@ class _Section(BaseModel):
 
 
 class _Read(_Section):
-    """A number to read: the one group of the last match of `pattern`, or a place in JSON.
+    """A number to read: the group of the last match of `pattern`, or a place in JSON.
 
     It is looked for in what the run printed (see `Figure`), or with `file` in a file that the run wrote in its folder.
+    A group of the pattern that is called `unit` finds the unit that is converted to the declared one.
     """
 
     name: str
@@ -34,7 +35,7 @@ class _Read(_Section):
         """The number as something to read from a run's output."""
         path = self.json_path
         steps = tuple(path.split(".")) if isinstance(path, str) else tuple(path or ())
-        return Figure(self.name, self.pattern, steps, self.file)
+        return Figure(self.name, self.pattern, steps, self.file, self.unit)
 
 
 class MetricOptions(_Read):

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,17 @@ from typing import Any
 import regex
 
 from objectives.base import InvalidResult, Output
-from objectives.patterns import find_last
+from objectives.patterns import find_last, match_at
+from objectives.quantity import UnitError, read_quantity, to_number, unit_after, whole_number
+from objectives.units import other_scales
 
 # The same limit as for what a run prints.
 _MOST_BYTES = 64 * 2**20
 _SHOWN_CHARACTERS = 80
+# The text after a number in which its unit is looked for, and around a match in which another unit is tried.
+_AFTER_CHARACTERS, _AROUND_CHARACTERS = 80, 2000
+UNIT_GROUP = "unit"
+"""The group of a pattern that finds the unit of the number."""
 # The errors that mean that the file does not exist, so that trying again would not help.
 _NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG})
 
@@ -26,16 +33,18 @@ class Figure:
 
     Args:
         name: Its name in messages.
-        pattern: A regular expression; the number is the one group of its last match.
+        pattern: A regular expression; the number is the group of its last match, a group called `unit` its unit.
         path: The place in JSON: keys, and indices of lists from 0, or from the end with -1.
         file: Where to look, in the run's folder. Without it a pattern is looked for in standard output, then in
             standard error; JSON is the whole standard output, or else its last line that is JSON.
+        unit: The unit of the value. A number that is printed in another unit of the same quantity is converted.
     """
 
     name: str
     pattern: str | None = None
     path: tuple[str | int, ...] = ()
     file: str | None = None
+    unit: str = ""
 
     @property
     def place(self) -> str:
@@ -46,7 +55,7 @@ class Figure:
         """Return the number.
 
         Raises:
-            InvalidResult: It is missing, or not a finite number.
+            InvalidResult: It is missing, not a finite number, or in a unit that cannot be converted.
             OSError: The machine cannot read its file.
             SlowPatternError: The search took too long.
         """
@@ -61,13 +70,28 @@ class Figure:
         return self._value_of_match(found)
 
     def _value_of_match(self, found: regex.Match[str] | None) -> float:
-        value = to_number(found[1]) if found else None
+        if found is None:
+            raise self._missing(f"nothing matches {self.pattern!r}")
+        group = number_group(found.re.groups, found.re.groupindex)
+        text, after = found[group] or "", _rest_of_line(found, group)
+        if found.end() == found.end(group):
+            text, after = whole_number(text, after)
+        printed = found[UNIT_GROUP] if UNIT_GROUP in found.re.groupindex else None
+        value = self._in_unit(text, after, printed)
         if value is None:
-            if found is None:
-                raise self._missing(f"nothing matches {self.pattern!r}")
             shown = found[0][:_SHOWN_CHARACTERS]
             raise self._missing(f"what matches {self.pattern!r} is no number: {shown!r}")
+        if not self.unit and (other := _varying_unit(found, group, after)):
+            wanted = f"declare the one to compare in: unit = {other!r}"
+            raise self._missing(f"{text!r} is in {other}, and other runs may print another unit: {wanted}")
         return value
+
+    def _in_unit(self, text: str, after: str = "", printed: str | None = None) -> float | None:
+        try:
+            value = read_quantity(text, self.unit, after=after, printed=printed)
+        except UnitError as error:
+            raise self._missing(str(error)) from error
+        return None if value is None else to_number(value)
 
     def _at_path(self, text: str) -> float:
         found = _document(text)
@@ -81,7 +105,7 @@ class Figure:
                 raise self._missing(f"no {step!r}{f' in {so_far!r}' if so_far else ''}, which {what}")
             found = inner
             so_far = f"{so_far}.{step}" if so_far else str(step)
-        value = to_number(found[0])
+        value = self._in_unit(found[0]) if isinstance(found[0], str) else to_number(found[0])
         if value is None:
             raise self._missing(f"{so_far!r} is no number: {json.dumps(found[0])[:_SHOWN_CHARACTERS]}")
         return value
@@ -109,15 +133,30 @@ def read_text(path: Path) -> str | None:
         raise
 
 
-def to_number(found: object) -> float | None:
-    """Return a finite number, also from its text; None for anything else."""
-    if isinstance(found, bool) or not isinstance(found, int | float | str):
+def number_group(groups: int, named: Mapping[str, int]) -> int:
+    """Return which group of a pattern holds the number: the first that is not the unit."""
+    return next(group for group in range(1, groups + 1) if group != named.get(UNIT_GROUP))
+
+
+def _rest_of_line(found: regex.Match[str], group: int) -> str:
+    end = found.end(group)
+    return re.split(r"[\r\n]", found.string[end : end + _AFTER_CHARACTERS], maxsplit=1)[0]
+
+
+def _varying_unit(found: regex.Match[str], group: int, after: str) -> str | None:
+    """Return the unit after a number if the pattern would match another one there just as well; else None."""
+    printed = unit_after(after)
+    if printed is None or not (others := other_scales(printed)):
         return None
-    try:
-        value = float(found)
-    except (ValueError, OverflowError):
-        return None
-    return value if abs(value) < float("inf") else None
+    text, number = found.string, found[group]
+    place = text.index(printed, found.end(group))
+    begin = text.rfind("\n", 0, max(0, found.start() - _AROUND_CHARACTERS)) + 1
+    before, behind = text[begin:place], text[place + len(printed) :][:_AROUND_CHARACTERS]
+    for other in others:
+        matched = match_at(found.re, f"{before}{other}{behind}", found.start() - begin)
+        if matched is not None and matched[group] == number and other != printed:
+            return printed
+    return None
 
 
 def _document(text: str) -> tuple[Any] | None:

@@ -65,6 +65,18 @@ def find_last(pattern: str, text: str) -> regex.Match[str] | None:
     return kept[0] if kept else None
 
 
+def match_at(pattern: regex.Pattern[str], text: str, start: int) -> regex.Match[str] | None:
+    """Return the match of a compiled pattern that begins at `start`.
+
+    Raises:
+        SlowPatternError: The search took too long.
+    """
+    try:
+        return pattern.match(text, start, timeout=LIMIT_S)
+    except TimeoutError as error:
+        raise SlowPatternError(pattern.pattern) from error
+
+
 def find_distinct(pattern: str, text: str) -> set[str]:
     """Return the distinct texts of the first group over all matches; `^` and `$` match at line ends.
 
