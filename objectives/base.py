@@ -11,6 +11,7 @@ import numpy as np
 from launchers import Job, JobStatus
 from objectives.kind import Runs
 from objectives.shapes.shape import Shape
+from objectives.units import conversion
 from spaces import Configuration, Constraint, Parameter
 from spaces.mention import Mention
 from spaces.parameters.problem import ProblemsError
@@ -22,6 +23,9 @@ _TIMES = frozenset({"s", "ms", "us", "ns", "min", "h", "d"})
 _AMOUNTS = frozenset(
     {"mJ", "J", "kJ", "MJ", "Wh", "kWh", "mW", "W", "kW", "MW", "B", "byte", "bytes", "KiB", "MiB", "GiB", "MB", "GB"}
 )
+
+# How much longer than the run a program's own clock may measure.
+_LONGER, _CLOCKS_DIFFER_S = 1.02, 0.05
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,20 @@ class Metric:
     def is_seconds(self) -> bool:
         """Whether it is a time of the run in seconds, so that it can be compared with elapsed times."""
         return self.kind == "time" and self.unit == "s"
+
+    def exceeds_run(self, value: float, elapsed_s: float) -> bool:
+        """Whether a time of the run is longer than the whole run took, so that it must be something else.
+
+        Args:
+            value: The value.
+            elapsed_s: How long the run took, in seconds; 0 if that is unknown.
+        """
+        in_seconds = conversion(self.unit, "s") if self.kind == "time" else None
+        if in_seconds is None or elapsed_s <= 0.0:
+            return False
+        value_s = in_seconds(value)
+        # A program may count whole seconds, which are up to one more than passed.
+        return value_s > _LONGER * elapsed_s + (1.0 if value_s.is_integer() else _CLOCKS_DIFFER_S)
 
     @property
     def can_be_forecast(self) -> bool:

@@ -17,6 +17,7 @@ from autotune.machines.this_machine import Machine
 from autotune.planning.check_warnings import study_warnings, uncopied_files
 from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
+from autotune.planning.missing_values import missing_values
 from autotune.planning.named_programs import named_programs
 from autotune.planning.prepare import check_secrets, options_planner
 from autotune.planning.typed_options import blame_option, changed_keys, input_keys
@@ -328,6 +329,7 @@ class _Check:
             self._check_duet(study, plan, job)
             if plan.runs == "launched":
                 self.report.warnings += uncopied_files(job, self.folders)
+            self._add_missing(missing_values(plan, self.report.space, study.whole_steps))
             try:
                 lines = [f"input {part.name}: {self.launcher.preview(part)}" for part in job.placed_parts]
                 shown = "\n".join(lines) or self.launcher.preview(job)

@@ -4,13 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autotune.execution.run_folder import output_in
-from autotune.execution.task import run_job
+from autotune.execution.task import check_target, run_job
+from autotune.formatting import quantity
 from autotune.held_folders import temporary_folder
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import StudyFile
 from launchers import EndReason, Launcher, LaunchError, Usage
 from launchers.sequence import last_folder
-from objectives.base import STEPS_VARIABLE, Context, Output, Plan, Reading, Readings, RunFailure
+from objectives.base import (
+    STEPS_VARIABLE,
+    Context,
+    InvalidResult,
+    Measurement,
+    Metric,
+    Output,
+    Plan,
+    Reading,
+    Readings,
+    RunFailure,
+)
 from spaces import Configuration
 
 _TAIL_LINES = 10
@@ -96,18 +108,28 @@ def run_default(
             output = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
         first, last = (seen[0], seen[-1]) if seen else (None, None)
         left = output_in(last_folder(folder, [part.folder for part in job.parts]), output.status)
-        return replace(_read(plan, output, left), steps=len(seen), first_step=first, last_step=last, asked_steps=steps)
+        read = _read(plan, output, left, is_whole=steps is None)
+        return replace(read, steps=len(set(seen)), first_step=first, last_step=last, asked_steps=steps)
 
 
-def _read(plan: Plan, output: Output, last: Output) -> TrialRun:
-    """Return the readings of a run, with the tail of its last part if the run is invalid."""
+def _read(plan: Plan, output: Output, last: Output, *, is_whole: bool) -> TrialRun:
+    """Return the readings of a run, with the tail of its last part if a study would not accept the run.
+
+    Args:
+        plan: The plan of the study.
+        output: The output of the run.
+        last: The output of its last part.
+        is_whole: Whether it is no short training, whose metric may still be 0.
+    """
     failure, metrics, answer = None, {}, None
     try:
         measurement = plan.objective.measure(output)
+        metrics, answer = dict(measurement.metrics), measurement.answer
+        if is_whole:
+            check_target(measurement, plan.objective.metrics[0])
+        _check_times(plan.objective.metrics, measurement, output.status.usage)
     except RunFailure as error:
         failure = f"{error.kind.value}: {error}"
-    else:
-        metrics, answer = dict(measurement.metrics), measurement.answer
     # `measure` fails at the first unreadable figure; a person wants to see the others too.
     seen = Readings() if plan.read_figures is None else plan.read_figures(output)
     by_name = {reading.name: reading for reading in seen.metrics}
@@ -124,6 +146,19 @@ def _read(plan: Plan, output: Output, last: Output) -> TrialRun:
         failure=failure,
         tail=() if failure is None else _tail(last),
     )
+
+
+def _check_times(metrics: Sequence[Metric], measurement: Measurement, usage: Usage) -> None:
+    """Raise if a metric that is a time of the run is longer than the run."""
+    for metric in metrics:
+        value = measurement.metrics.get(metric.name)
+        if value is not None and metric.exceeds_run(value, usage.elapsed_s):
+            msg = (
+                f"{metric.name} is {quantity(value, metric)}, but the whole run took {usage.elapsed_s:.3g} s, so it is "
+                "not the run's time but perhaps a sum over ranks or threads: read another line, or leave out "
+                "kind = 'time'"
+            )
+            raise InvalidResult(msg, code="longer-than-run")
 
 
 def _tail(output: Output) -> tuple[str, ...]:

@@ -92,8 +92,7 @@ def _remarks(summary: Summary) -> list[str]:
     remarks = [f"This is a {REPLAY_NOTICE}."] if summary.definition.replay else []
     verdict = summary.present_verdict
     doubt = verdict.doubt(standings.metric, standings.tuned_default) if verdict is not None else None
-    if doubt:
-        remarks.append(f"Doubt: {doubt}.")
+    remarks += [f"Doubt: {one}." for one in (doubt, summary.time_doubt) if one]
     if standings.effects.drifts:
         span = drift_span(standings)
         remarks.append(f"The machine drifted by {span:.0%} during the study; comparisons are within blocks of time.")

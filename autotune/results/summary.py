@@ -31,6 +31,7 @@ from autotune.results.ledger import Ledger, ledger_of
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront, front_of, tradeoff_metrics
 from autotune.results.preference import Preference, parse_weights
+from autotune.results.time_doubt import time_doubt
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
 from autotune.statistics.ratio_words import change_text
 from autotune.statistics.speed_up import SpeedUp
@@ -79,6 +80,11 @@ class Summary:
     front: ParetoFront | None = None
     preference: Preference | None = None
     confirmed: tuple[PointVerdict, ...] = ()
+
+    @property
+    def time_doubt(self) -> str | None:
+        """The doubt that the target metric is the time of the runs; None without one."""
+        return None if self.definition.replay else time_doubt(self.trials, self.standings.metric)
 
     @property
     def outlook(self) -> StoppingForecast | None:
@@ -264,8 +270,7 @@ class Summary:
         lines.append(f"verdict: {sentence or self.text_without_verdict()}")
         verdict = self.present_verdict
         doubt = verdict.doubt(metric, standings.tuned_default) if verdict else None
-        if doubt:
-            lines.append(f"doubt: {doubt}")
+        lines += [f"doubt: {one}" for one in (doubt, self.time_doubt) if one]
         lines += input_lines(self.on_inputs)
         lines += [f"on input {one.name}, of weight 0: {one.sentence(metric)}" for one in self.verified]
         if self.outlook is not None:
@@ -345,6 +350,7 @@ class Summary:
             "unit": metric.unit,
             "noise": self.standings.noise,
             "drifts": self.standings.effects.drifts,
+            "time_doubt": self.time_doubt,
             "machine": self.definition.machine,
             "facts": self.definition.facts,
             "best": self._trial(self.best),

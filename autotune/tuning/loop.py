@@ -18,6 +18,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP
 from autotune.records.study import Purpose, Run, State, TrialRecord
 from autotune.results.pareto import tradeoff_metrics
+from autotune.results.time_doubt import time_doubt
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.equivalence import Equivalence
 from autotune.scheduling.paces import Paces
@@ -90,6 +91,7 @@ class TuningLoop:
         self._closed: dict[int, Observation] = {}
         self._in_flight = RunsInFlight()
         self._machine_faults = 0
+        self._is_time_doubted = False
         self._ends_at = float("inf")
         self._ending = Ending.BUDGET
         self._outlook: StoppingForecast | None = None
@@ -105,6 +107,7 @@ class TuningLoop:
         self._asker.forget()
         self._sameness = Equivalence(self._manager.factory.alike, self._manager.factory.memory)
         self.merge(self._store.trials())
+        self._is_time_doubted = time_doubt(self._trials.values(), self._metric) is not None
         self._scheduler.block = 1 + max(
             (run.block for trial in self._trials.values() for run in trial.runs), default=-1
         )
@@ -304,10 +307,19 @@ class TuningLoop:
         self._scheduler.finish(run, self._standings)
         display = self._manager.display
         (display.line if is_news else display.detail)(line)
+        self._doubt_time(run)
         self._settle()
         for news in self._leaders.news(leaders_before):
             display.line(news)
         check_give_up(self._standings, self._budget.give_up_after, launched=self._makes_runs)
+
+    def _doubt_time(self, run: Run) -> None:
+        """Print a doubt about the time of a run, if no earlier run gave reason to."""
+        if run.trial is None or self._is_time_doubted or self._store.definition.replay:
+            return
+        if doubt := time_doubt([self._trials[run.trial]], self._metric):
+            self._is_time_doubted = True
+            self._manager.display.line(f"doubt: {doubt}")
 
     def _settle(self) -> None:
         """Close the races that are over; closing one may change the incumbent of the next."""

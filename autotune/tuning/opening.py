@@ -24,6 +24,7 @@ from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
+from autotune.planning.missing_values import missing_values
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE, Definition
 from autotune.scheduling.memory_bounds import carry_over_excess
@@ -123,6 +124,7 @@ def open_study(
         check(prepared)
         least = study.verdict.nodes
         place.nodes(prepared.plan, least).check([prepared.space.default()], least)
+        _check_values(settings, prepared)
         _check_duet(study, settings, prepared, display)
         _check_meters(study, settings, prepared, display)
         place.claim()
@@ -275,6 +277,19 @@ def _memory(opened: Opened) -> MemoryNeed | None:
 
 def _halves(settings: SessionSettings, plan: Plan) -> Halves:
     return halves_of(plan, settings.machine, settings.launcher, "ray" if settings.ray_address is not None else "here")
+
+
+def _check_values(settings: SessionSettings, prepared: Prepared) -> None:
+    """Check that the programs and files exist that values of parameters name.
+
+    Raises:
+        CannotRunHereError: This machine makes the runs and lacks one of them.
+    """
+    if settings.ray_address is None:
+        missing = missing_values(prepared.plan, prepared.space, prepared.study.whole_steps)
+        if missing:
+            msg = "values of parameters cannot work on this machine:"
+            raise CannotRunHereError(msg, missing)
 
 
 def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:

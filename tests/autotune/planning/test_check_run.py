@@ -1,0 +1,90 @@
+"""`autotune check --run` says "right" only to a run and to values that a study accepts."""
+
+import sys
+
+import pytest
+
+from autotune.errors import CannotRunHereError
+from tests.autotune.planning.test_check import checked
+from tests.support.command_line import invoke
+
+pytestmark = pytest.mark.cores(1)
+
+PRINTS = """
+objective = "command"
+[options]
+argv = ["echo", "value {text}", "{{k}}"]
+metrics = [{{ name = "value", pattern = 'value (\\S+)', unit = "s", kind = "{kind}" }}]
+[space.parameters.k]
+type = "choice"
+values = ["a", "b"]
+default = "a"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "why"),
+    [
+        ("-1.5", "other", "value is -1.5 s: what is optimised is compared by ratio, and must be positive"),
+        ("0", "other", "must be positive"),
+        ("77.5", "time", "value is 77.5 s, but the whole run took"),
+    ],
+)
+def test_a_value_that_no_study_accepts_is_a_failure(tmp_path, text, kind, why):
+    code, found = checked(tmp_path, PRINTS.format(text=text, kind=kind), "--run")
+    assert code == 4
+    assert why in found["run"]["failure"]
+    assert found["run"]["metrics"][0]["value"] == float(text)
+
+
+def named(folder, argv, values, **options):
+    """Return a study file whose parameter `k` has these values."""
+    more = "\n".join(f"{key} = {value}" for key, value in options.items())
+    return f"""
+objective = "command"
+[options]
+argv = {argv}
+{more}
+[space.parameters.k]
+type = "choice"
+values = {values}
+default = "{values[0]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("argv", "options", "what"),
+    [
+        ([sys.executable, "FOLDER/{k}.py"], {}, "file 'FOLDER/other.py'"),
+        ([sys.executable, "FOLDER/main.py", "--input=FOLDER/{k}.py"], {}, "file 'FOLDER/other.py'"),
+        (["FOLDER/{k}.py"], {}, "program 'FOLDER/other.py'"),
+        (["true"], {"prepare": [["FOLDER/{k}.py", "-O2"]]}, "program 'FOLDER/other.py'"),
+        (["env", "CC=FOLDER/{k}.py", "true"], {}, "program 'FOLDER/other.py'"),
+    ],
+    ids=["script", "option", "program", "compiler", "variable"],
+)
+def test_a_value_that_names_a_missing_file_or_program_is_found_before_a_run(tmp_path, argv, options, what):
+    (tmp_path / "main.py").write_text("print(1)")
+    (tmp_path / "main.py").chmod(0o755)
+    text = named(tmp_path, argv, ["main", "other"], **options).replace("FOLDER", str(tmp_path))
+    code, found = checked(tmp_path, text, "--run")
+    assert (code, found["run"]) == (3, None)
+    (missing,) = found["missing"]
+    expected = what.replace("FOLDER", str(tmp_path))
+    assert f"{expected} does not exist here, so every run with k=other would fail" in missing["message"]
+    assert missing["path"] == "space.parameters.k"
+    ended = invoke("study", str(tmp_path / "mine.toml"), "--storage", f"sqlite:///{tmp_path}/s.db", "--trials", "2")
+    assert isinstance(ended.exception, CannotRunHereError)
+    assert expected in str(ended.exception)
+
+
+def test_values_that_are_no_names_or_never_tried_are_no_problem(tmp_path):
+    (tmp_path / "main.py").write_text("print(1)")
+    modes = named(tmp_path, [sys.executable, str(tmp_path / "main.py"), "--mode={k}"], ["sort", "scan"])
+    forbidden = named(tmp_path, [sys.executable, f"{tmp_path}/{{k}}.py"], ["main", "other"]) + (
+        '[[space.constraints]]\nname = "here"\nrule = "k == \'main\'"\n'
+    )
+    made = named(tmp_path, ["./{k}"], ["main", "other"], prepare=[["cp", "/bin/true", "{k}"]])
+    for text in (modes, forbidden, made):
+        code, found = checked(tmp_path, text)
+        assert (code, found["missing"]) == (0, [])
