@@ -8,7 +8,7 @@ import regex
 
 from objectives.base import Progress, ProgressReader
 from objectives.patterns import NO_PATTERN, UntilSlow, find_in_lines
-from objectives.training.progress import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
+from objectives.training.lines import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
 
 STEP = "step"
 

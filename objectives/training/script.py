@@ -1,6 +1,5 @@
 """Any training script: the study file says how it is started, and which metric of its progress lines counts."""
 
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,32 +34,13 @@ from objectives.mentions.words import (
     word_places,
 )
 from objectives.options import read_options
+from objectives.training.direction import Direction, direction_of
 from objectives.training.gap import GAP
 from objectives.training.objective import PLACEHOLDERS, STEPS, TrainingObjective
 from objectives.training.pattern import pattern_errors
 from objectives.training.progress import KINDS, ReaderKind
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem
-
-Direction = Literal["minimize", "maximize"]
-
-_LOW_IS_GOOD = (
-    *("loss", "error", "err", "mse", "rmse", "mae", "mape", "nll", "crossentropy", "perplexity", "ppl", "bpb", "bpc"),
-    *("regret", "distance", "wer", "cer", "fid"),
-)
-_HIGH_IS_GOOD = (
-    *("acc", "accuracy", "auc", "auroc", "auprc", "f1", "precision", "recall", "score", "map", "iou", "miou", "dice"),
-    *("bleu", "rouge", "psnr", "ssim", "r2", "mcc", "reward"),
-)
-
-
-def direction_of(name: str) -> Direction | None:
-    """Return the direction of a metric if its name shows it (`val_loss`, `train/top1_acc`); else None."""
-    words = set(re.findall(r"[a-z]+\d*", name.lower()))
-    low, high = not words.isdisjoint(_LOW_IS_GOOD), not words.isdisjoint(_HIGH_IS_GOOD)
-    if low == high:
-        return None
-    return "minimize" if low else "maximize"
 
 
 class ProgressMetric(BaseModel):

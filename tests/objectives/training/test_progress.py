@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from objectives.base import Progress
-from objectives.training.progress import LINE_CHARACTERS, ReaderKind, make_reader
+from objectives.training.lines import LINE_CHARACTERS
+from objectives.training.progress import ReaderKind, make_reader
 
 KINDS = get_args(ReaderKind)
 PAGE = (Path(__file__).parents[3] / "docs" / "training.md").read_text(encoding="utf-8")
