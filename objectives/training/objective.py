@@ -30,6 +30,7 @@ from objectives.mentions.words import Word, fill_in_words
 from objectives.patterns import SlowPatternError
 from objectives.training.ending import check_training_end, last_line
 from objectives.training.gap import GAP, gap, gap_metric, overfit_sentence
+from objectives.training.lines import states
 from objectives.training.pattern import pattern_reader, progress_in
 from objectives.training.progress import ReaderKind, make_reader, shift_steps
 from spaces import Configuration, Value
@@ -39,6 +40,8 @@ TIME_TO_TARGET = Metric("time_to_target_s", "s")
 
 STEPS, SEED, CHECKPOINT = "steps", "seed", "checkpoint"
 """Placeholders that every training may use for what `Context` asks of a run."""
+
+_SHOWN_CHARACTERS = 120
 
 PLACEHOLDERS = (STEPS, SEED, CHECKPOINT)
 """Placeholders of every training for what `Context` asks of a run, for scripts that take it on their command line."""
@@ -118,7 +121,7 @@ class TrainingObjective:
     def progress_reader(self) -> ProgressReader:
         """Return a reader of progress lines."""
         kind, names = self.progress, self._names
-        read = make_reader(kind) if isinstance(kind, str) else pattern_reader(kind, names)
+        read = make_reader(kind, self.metric.name) if isinstance(kind, str) else pattern_reader(kind, names)
         return shift_steps(self.first_step, read)
 
     def measure(self, output: Output) -> Measurement:
@@ -172,13 +175,31 @@ class TrainingObjective:
         return [metric.name for metric in (self.metric, *self.more, *([self.trained] if self.trained else []))]
 
     def _no_metric_message(self, steps: int, output: Output) -> str:
-        if not steps:
-            how = "" if isinstance(self.progress, str) else f" by {' or '.join(map(repr, self.progress))}"
-            return f"no progress line has {self.metric.name}{how}: {last_line(output) or 'nothing was printed'}"
-        return (
-            f"no progress line up to step {steps} has {self.metric.name}; if only some steps report it, "
-            "stopping.min_steps must not be less than the first of these"
-        )
+        name = self.metric.name
+        if steps:
+            found = sorted({metric for progress in self._reports(output.stdout) for metric in progress.metrics})
+            others = f", only {', '.join(found[:8])}" if found else ""
+            return (
+                f"no progress line up to step {steps} has {name}{others}; if only some steps report it, "
+                "stopping.min_steps must not be less than the first of these"
+            )
+        how = "" if isinstance(self.progress, str) else f" by {' or '.join(map(repr, self.progress))}"
+        if any(name in progress.metrics for progress in self._reports(output.stderr)):
+            return f"no progress line has {name}{how}: standard error has it, but only standard output is read"
+        words = {name, name.replace("_", " ")}
+        mentions = [line for line in output.stdout.splitlines() if any(word in line for word in words)]
+        if mentions and not how:
+            shown = states(mentions[-1])[-1][:_SHOWN_CHARACTERS]
+            return (
+                f"no progress line has {name}: {shown!r} is about a part of a step, or of an unknown form; print it "
+                "once for each whole step, or give progress a regular expression"
+            )
+        return f"no progress line has {name}{how}: {last_line(output) or 'nothing was printed'}"
+
+    def _reports(self, text: str) -> list[Progress]:
+        """Return what the lines of a text report, one at a time."""
+        read = self.progress_reader()
+        return [progress for line in text.splitlines() if (progress := read(line)) is not None]
 
     def _has_spent_budget(self, output: Output) -> bool:
         status = output.status

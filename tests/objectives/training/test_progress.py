@@ -205,7 +205,7 @@ def test_lightning_is_the_same_with_each_state_on_a_line():
             Progress(1, {"loss_step": 1.31, "val/acc": 1.2e-5}),
         ),
         (  # cut at the terminal's width: the last number may not be whole
-            "Epoch 49: 100%|█| 12/12 [00:03<00:00,  3.90it/s, train_loss=0.197, val_loss=0.1",
+            "Epoch 49: 100%|█| 12/12 [00:03<00:00,  3.90it/s, v_num=0, train_loss=0.197, val_loss=0.1",
             Progress(50, {"train_loss": 0.197}),
         ),
         (
@@ -283,7 +283,7 @@ def test_json_goes_before_every_other_kind():
 
 
 def test_an_unknown_kind_is_an_error():
-    with pytest.raises(ValueError, match=r"'kreas'; known: auto, json, keras, lightning, plain"):
+    with pytest.raises(ValueError, match=r"'kreas'; known: auto, json, keras, lightning, tqdm, table, plain"):
         make_reader("kreas")
 
 
@@ -295,7 +295,8 @@ def test_runs_share_nothing(kind):
 
 
 PIECES = [
-    "Epoch 3/27", "Epoch 3: 100%|", "| 25/25 [", "25/25 [====", "25/25 ━━━", "] - 1s 38ms/step - ", "loss: ", "loss=",
+    "Epoch 3/27", "Epoch 3: 100%|",
+    "| 25/25 [", "25/25 [====", "25/25 ━━━", "] - 1s 38ms/step - ", "loss: ", "loss=",
     "0.5", "1e", "nan", "-", " ", "\t", ",", "\r", "\b", "\x1b[", "9", "a", "━", "=", "[", "]", "{", '"step":',
     "epoch ", "Validation", "0:00:01 • 0:00:00 1.0it/s ", "v_num=0, ", "INFO:", " " * 20, "\\", "0", "é", "\u0665",
 ]  # fmt: skip
@@ -311,11 +312,15 @@ def test_any_text_is_read_without_an_error(kind, lines):
         assert all(isinstance(value, float) and abs(value) < float("inf") for value in progress.metrics.values())
 
 
-HEADS = ["", "epoch 3 ", "Epoch 3: 100%|", "Epoch 3: 100%|#| 25/25 [", "25/25 - 1s - ", "25/25 [", '{"step": ', "INFO:"]
+HEADS = [
+    "", "epoch 3 ", "Train Epoch 3 [1/2] ", "{'a': ", "Epoch 3: 100%|", "Epoch 3: 100%|#| 25/25 [",
+    "25/25 - 1s - ", "25/25 [", '{"step": ', "INFO:",
+]  # fmt: skip
 LONG = [
     "a", "a ", "a.", "a=", "a:", "a a: ", "1", "1.", "1e", "9.9", " ", "\t", "-", "- ", " - ", "━", "=", "|", ",",
     "a=1,", ": 1", "[", "\r", "\r1", "\b", "\x1b", "\x1b[0;", "a: 1 - ", "\\u", "1/1 ", "epoch", "epoch ",
-    "Epoch 3/27\r", "x:", "a=" + "1" * 40 + "." + "1" * 40 + "x ", "INFO " * 9,
+    "Epoch 3/27\r", "x:", "[1/2", "[1/2] ", "(", " loss 1", "* ", "[a] ",
+    "{'a': 1, ", "Train: 1 [", "100%|", "a=" + "1" * 40 + "." + "1" * 40 + "x ", "INFO " * 9,
 ]  # fmt: skip
 
 
@@ -324,6 +329,8 @@ GOOD = {
     "json": ['{"step": 7}'],
     "keras": ["Epoch 7/9", "25/25 - 1s - loss: 0.5"],
     "lightning": ["Epoch 6: 100%|#| 25/25 [00:01<00:00, 20.1it/s, loss=0.5]"],
+    "tqdm": ["Epoch 7: 100%|#| 25/25 [00:01<00:00, 20.1it/s, loss=0.5]"],
+    "table": ["epoch  loss", "7  0.5"],
     "plain": ["step 7 loss=0.5"],
 }
 
