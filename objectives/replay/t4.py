@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import Any
 
 from objectives.base import FailureKind, Metric, PlanError
-from objectives.replay.options import SECONDS, ReplayOptions, Scale, others_of, scale_of
+from objectives.replay.options import ReplayOptions, Scale, others_of, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
+from objectives.units import SECONDS
 from spaces.parameters.problem import Problem
 
 _FAILURES = {
