@@ -15,13 +15,14 @@ _EXPONENT = re.compile(r"[eEdDqQ][-+]?\d{1,4}(?![\w.])", re.ASCII)
 
 # The longest text that is read as one quantity.
 _CHARACTERS = 80
-# `1:02.35`, `1:02:03`, and Slurm's `1-02:03:04`.
-_CLOCK = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{2}(?:\.\d*)?)(?![\w:])", re.ASCII)
+# `1:02.35`, `1:02:03`, Slurm's `1-02:03:04`, and Python's `1 day, 2:03:04`.
+_CLOCK = re.compile(r"(?:(\d{1,9})(?:-| days?, ))?(?:(\d{1,9}):)?(\d{1,9}):(\d{2}(?:\.\d*)?)(?![:.]?\d)", re.ASCII)
 _VALUE = r"(\d{1,12}(?:\.\d*)?)\s{0,2}"
 # `1h 2m`, `2h50m12s`, `0m1.52s`, `1 day, 2 hours`
+_AND = r"(?![a-z/]),?(?: and)?\s{0,2}"
 _DURATION = re.compile(
-    rf"(?:{_VALUE}d(?:ays?)?(?![a-z]),?\s{{0,2}})?(?:{_VALUE}h(?:r|rs|ours?)?(?![a-z]),?\s{{0,2}})?"
-    rf"(?:{_VALUE}m(?:in|ins|inutes?)?(?![a-z/]),?\s{{0,2}})?(?:{_VALUE}s(?:ec|ecs|econds?)?(?![a-z/]))?",
+    rf"(?:{_VALUE}d(?:ays?)?{_AND})?(?:{_VALUE}h(?:r|rs|ours?)?{_AND})?(?:{_VALUE}m(?:in|ins|inutes?)?{_AND})?"
+    rf"(?:{_VALUE}s(?:ec|ecs|econds?)?(?![a-z/]))?",
     re.ASCII | re.IGNORECASE,
 )
 _PARTS_S = (86400.0, 3600.0, 60.0, 1.0)
@@ -120,7 +121,7 @@ def _seconds(text: str, after: str) -> float | None:
     if len(text) > _CHARACTERS:
         return None
     line = f"{text}{after[: _CHARACTERS - len(text)]}"
-    match = _CLOCK.match(line) if ":" in text else _DURATION.match(line)
+    match = _CLOCK.match(line) or _DURATION.match(line)
     if match is None or match.end() < len(text):
         return None
     parts = match.groups()

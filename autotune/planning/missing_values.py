@@ -11,7 +11,7 @@ from objectives.base import Context, Objective, Plan
 from spaces import Configuration, Space, Value
 from spaces.parameters.problem import Problem
 
-# Words by which make and configure are given a compiler.
+# Words and variables by which make and configure are given a compiler.
 _COMPILER = re.compile(r"(?:MPI)?(?:CC|CXX|FC|F77|F90)=([^\s=]+)$")
 
 
@@ -26,7 +26,7 @@ def missing_values(plan: Plan, space: Space, steps: int | None = None) -> list[P
     mentioned = {
         parameter
         for mention in plan.mentions
-        if {"argv", "prepare"} & set((mention.path or "").split("."))
+        if {"argv", "prepare", "environment"} & set((mention.path or "").split("."))
         for name in mention.names
         for parameter in space.behind(name)
     }
@@ -77,6 +77,9 @@ def _missing(jobs: tuple[Job, ...], usual: tuple[Job, ...], value: Value) -> Ite
     for job, other in zip(jobs, usual, strict=False):
         if job.software is not None:  # its programs are elsewhere
             continue
+        for variable in (f"{name}={text}" for name, text in job.environment.items() if str(value) in text):
+            if (compiler := _COMPILER.match(variable)) and not _is_program(compiler[1], job):
+                yield f"program {compiler[1]!r}"
         for words, usual_words in zip((job.argv, *job.prepare), (other.argv, *other.prepare), strict=False):
             called = [words[0], *(match[1] for word in words[1:] if (match := _COMPILER.match(word)))]
             yield from (f"program {one!r}" for one in called if str(value) in one and not _is_program(one, job))

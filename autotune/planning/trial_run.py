@@ -1,5 +1,6 @@
 """Run the default configuration of a study once, and read its metrics, answer and progress."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,7 @@ from spaces import Configuration
 
 _TAIL_LINES = 10
 _TAIL_CHARACTERS = 200
+_MISSED = re.compile(r": (?:(?:command )?not found|No such file or directory|cannot open shared object file\b.*)\s*$")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class TrialRun:
         asked_steps: The step after which the program was asked to stop, if any.
         failure: Why the run is invalid; None if it is valid.
         tail: The end of the output of an invalid run.
+        complaint: A line of standard error by which a shell or a loader misses a program or a file.
     """
 
     usage: Usage
@@ -52,6 +55,7 @@ class TrialRun:
     asked_steps: int | None = None
     failure: str | None = None
     tail: tuple[str, ...] = ()
+    complaint: str | None = None
 
     @property
     def steps_doubt(self) -> str | None:
@@ -145,6 +149,9 @@ def _read(plan: Plan, output: Output, last: Output, *, is_whole: bool) -> TrialR
         checked,
         failure=failure,
         tail=() if failure is None else _tail(last),
+        complaint=next(
+            (line.strip()[:_TAIL_CHARACTERS] for line in last.stderr.splitlines() if _MISSED.search(line)), None
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from autotune.records.limit import OF_EVERY_RUN, Limit, Limits
 from autotune.studyfile.model import LimitSection, StudyFile
 from autotune.studyfile.target import of_every_run
 from objectives.base import Metric, Plan
-from objectives.units import FAMILIES
+from objectives.units import FAMILIES, conversion
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import Problem
 
@@ -76,12 +76,13 @@ def in_unit(written: float | str, metric: Metric) -> float:
     value, unit = float(match[1]), match[2]
     if unit in {"", metric.unit}:
         return value
+    convert = conversion(unit, metric.unit) if metric.unit else None
+    if convert is not None:
+        return convert(value)
     family = next((units for units in FAMILIES if metric.unit in units), None)
     if family is None:
         has = f"is in {metric.unit}" if metric.unit else "has no unit"
-        msg = f"{metric.name} {has}, so units cannot be converted, got {written!r}: write the number alone"
+        msg = f"{metric.name} {has}, so {unit!r} cannot be converted, got {written!r}: write the number alone"
         raise ValueError(msg)
-    if unit not in family:
-        msg = f"{unit!r} is not a unit of {metric.name}, which is in {metric.unit}; known: {', '.join(family)}"
-        raise ValueError(msg)
-    return value * family[unit] / family[metric.unit]
+    msg = f"{unit!r} is not a unit of {metric.name}, which is in {metric.unit}; known: {', '.join(family)}"
+    raise ValueError(msg)

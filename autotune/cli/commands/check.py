@@ -151,6 +151,8 @@ def _print_run(tried: "TrialRun") -> None:
         output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}{asked}", markup=False)
     if tried.steps_doubt:
         output().print(f"warning: {tried.steps_doubt}", markup=False)
+    if tried.complaint and tried.failure is None:
+        output().print(f"warning: the run printed an error: {tried.complaint}", markup=False)
     if tried.failure is not None:
         errors().print(f"the run failed: {tried.failure}", markup=False)
         for line in tried.tail:

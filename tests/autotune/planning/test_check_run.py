@@ -60,8 +60,9 @@ default = "{values[0]}"
         (["FOLDER/{k}.py"], {}, "program 'FOLDER/other.py'"),
         (["true"], {"prepare": [["FOLDER/{k}.py", "-O2"]]}, "program 'FOLDER/other.py'"),
         (["env", "CC=FOLDER/{k}.py", "true"], {}, "program 'FOLDER/other.py'"),
+        (["true"], {"environment": '{ CXX = "FOLDER/{k}.py" }'}, "program 'FOLDER/other.py'"),
     ],
-    ids=["script", "option", "program", "compiler", "variable"],
+    ids=["script", "option", "program", "compiler", "word", "variable"],
 )
 def test_a_value_that_names_a_missing_file_or_program_is_found_before_a_run(tmp_path, argv, options, what):
     (tmp_path / "main.py").write_text("print(1)")
@@ -88,3 +89,13 @@ def test_values_that_are_no_names_or_never_tried_are_no_problem(tmp_path):
     for text in (modes, forbidden, made):
         code, found = checked(tmp_path, text)
         assert (code, found["missing"]) == (0, [])
+
+
+def test_a_run_that_misses_a_program_and_goes_on_is_a_warning(tmp_path):
+    text = PRINTS.format(text="1.5", kind="other").replace(
+        '["echo", "value 1.5", "{k}"]', '["sh", "-c", "no-such-tool {k}; echo value 1.5"]'
+    )
+    code, found = checked(tmp_path, text, "--run")
+    assert (code, found["run"]["failure"]) == (0, None)
+    assert "no-such-tool: not found" in found["run"]["complaint"]
+    assert "warning: the run printed an error: " in invoke("check", str(tmp_path / "mine.toml"), "--run").stdout

@@ -30,6 +30,7 @@ def problems(limits, **sections):
         (P99, "0.02 s", 20.0),
         (P99, "20", 20.0),
         (SECONDS, "2 min", 120.0),
+        (Metric("rate", "MiB/s"), "2 GiB/s", 2048.0),
         (AUC, "0.9", 0.9),
     ],
 )
