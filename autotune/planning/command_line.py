@@ -3,18 +3,19 @@
 import keyword
 import os
 import re
-from collections.abc import Collection, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.machines.this_machine import FACTS
 from autotune.planning.known_programs import KnownProgram, recognise_program
-from launchers.mpi import start_commands
+from autotune.planning.start_line import StartLine, read_start_line
 from objectives.run_files import name_error
 from spaces.expressions.functions import FUNCTIONS
 
 _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREADS")
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 # Only numbers that are written back unchanged: not 007 or 1.50.
 _WHOLE = re.compile(r"0|[1-9]\d{0,8}")
 _DECIMAL = re.compile(r"(?:0|[1-9]\d{0,5})\.\d{1,6}")
@@ -56,6 +57,7 @@ class CommandLineProposal:
         knobs: The knobs in these templates.
         files: The files that each run needs a copy of, by their names in the command.
         program: The known options and files of the program.
+        notes: What was not understood or left out, a sentence each.
     """
 
     argv: tuple[str, ...]
@@ -63,27 +65,33 @@ class CommandLineProposal:
     knobs: tuple[Knob, ...]
     files: tuple[tuple[str, Path], ...]
     program: KnownProgram
+    notes: tuple[str, ...] = ()
 
 
-def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
+def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> CommandLineProposal:
     """Propose knobs for a command line: `OMP_NUM_THREADS=2 mpirun -np 4 prog -n 100` has threads, ranks and a number.
 
-    Variables may precede the command as in a shell, also after `env`.
+    Variables, prefixes such as `time`, and an MPI start command may precede the program. `environment` has the
+    variables under which the command would run.
     """
     parser = _CommandLineParser()
-    left = list(words)
-    if left[:1] == ["env"] and len(left) > 1 and _VARIABLE.fullmatch(left[1]):
-        left = left[1:]
-    while len(left) > 1 and _VARIABLE.fullmatch(left[0]):
-        parser.read_variable(left.pop(0))
-    if len(left) > 1 and (options := _rank_options(Path(left[0]).name)):
-        left = parser.drop_start_command(left, options)
+    line = read_start_line(_split(words), environment)
+    for name, value in line.variables.items():
+        parser.read_variable(name, value)
+    parser.add_counts(line)
+    left = line.program
+    parser.argv += map(_escape, line.kept)
     program = recognise_program(left).with_file_names(left)
     parser.read_program(left, program)
     parser.add_fill_option(program)
     parser.files.update({name: path for name in program.reads if name not in parser.files and (path := _here(name))})
     return CommandLineProposal(
-        tuple(parser.argv), tuple(parser.environment), tuple(parser.knobs), tuple(parser.files.items()), program
+        argv=tuple(parser.argv),
+        environment=tuple(parser.environment),
+        knobs=tuple(parser.knobs),
+        files=tuple(parser.files.items()),
+        program=program,
+        notes=tuple(line.notes),
     )
 
 
@@ -96,34 +104,24 @@ class _CommandLineParser:
         self.knobs: list[Knob] = []
         self.files: dict[str, Path] = {}
 
-    def read_variable(self, word: str) -> None:
-        name, _, value = word.partition("=")
+    def read_variable(self, name: str, value: str) -> None:
         if _THREAD_VARIABLES.fullmatch(name) and _WHOLE.fullmatch(value) and int(value) > 0:
             knob = next((knob for knob in self.knobs if knob.kind == "threads"), None)
             knob = knob or self._knob("threads", value, name, "threads")
-            self.environment.append((name, f"{{{knob.name}}}"))
+            self.environment.append((name, f"{{{knob.name}}}" if knob.value == value else value))
         elif _number(value):
             self.environment.append((name, f"{{{self._knob(name.lower(), value, name).name}}}"))
         else:
             self.environment.append((name, _escape(value)))
 
-    def drop_start_command(self, words: list[str], rank_options: Collection[str]) -> list[str]:
-        """Return the words without the MPI start command; unchanged if it has options besides the number of ranks."""
-        at = 1
-        ranks = None
-        while at < len(words) and words[at].startswith("-"):
-            option, equals, value = words[at].partition("=")
-            if option not in rank_options or (not equals and at + 1 >= len(words)):
-                return words
-            value = value if equals else words[at + 1]
-            if not _WHOLE.fullmatch(value) or int(value) < 1:
-                return words
-            ranks = value
-            at += 1 if equals else 2
-        if ranks is None or at >= len(words):
-            return words
-        self._knob("np", ranks, f"{words[0]} {words[1]}", "ranks")
-        return words[at:]
+    def add_counts(self, line: StartLine) -> None:
+        """Add the ranks and cores that the words before the program give."""
+        if line.starter:
+            where = f"{line.starter} {line.ranks_option}".rstrip()
+            self._knob("np", "" if line.ranks is None else str(line.ranks), where, "ranks")
+        threads = line.threads if line.starter else line.cores
+        if threads is not None and (threads > 1 or not line.starter) and not self._has("threads"):
+            self._knob("threads", str(threads), line.threads_from, "threads")
 
     def read_program(self, words: Sequence[str], known: KnownProgram) -> None:
         for index, word in enumerate(words):
@@ -193,11 +191,12 @@ class _CommandLineParser:
         return knob
 
 
-def _rank_options(program: str) -> frozenset[str]:
-    """Return the options that set the number of ranks; empty unless the program is an MPI start command."""
-    return frozenset(
-        word for command in start_commands() if program in command.commands for word in command.rank_options
-    )
+def _split(words: Sequence[str]) -> list[str]:
+    """Return the words of a command; one that was quoted as a whole is split as a shell would."""
+    if len(words) == 1 and " " in words[0].strip() and not _is_file(words[0]):
+        with suppress(ValueError):
+            return shlex.split(words[0])
+    return list(words)
 
 
 def _number(text: str) -> bool:

@@ -29,27 +29,28 @@ def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
 
     Its default configuration runs the command as given, under the variables in `environment`.
     """
-    proposal = propose_knobs(words)
+    proposal = propose_knobs(words, environment)
     active = [knob for knob in proposal.knobs if knob.kind]
-    if not any(knob.kind in _COUNTS for knob in active):
-        # Without the variable, programs with OpenMP start a thread on each core.
-        threads = environment.get("OMP_NUM_THREADS", "")
-        active.append(Knob("threads", threads if threads.isdecimal() else "", "OMP_NUM_THREADS", "threads"))
+    kinds = {knob.kind for knob in active if knob.kind in _COUNTS}
+    threads = environment.get("OMP_NUM_THREADS", "")
+    given = threads if re.fullmatch(r"[1-9]\d{0,8}", threads, re.ASCII) else ""
+    # Without the variable, programs with OpenMP start a thread on each core; a run of several ranks starts one each.
+    if not kinds or (kinds == {"ranks"} and given not in {"", "1"}):
+        active.append(Knob("threads", given, "OMP_NUM_THREADS", "threads"))
     left = [knob for knob in proposal.knobs if knob not in active]
-    return "\n".join(
-        [*_head(words, proposal.program), *_options(proposal, active, left), *_space(active, left), _BUDGET]
-    )
+    return "\n".join([*_head(words, proposal), *_options(proposal, active, left), *_space(active, left), _BUDGET])
 
 
-def _head(words: Sequence[str], program: KnownProgram) -> Iterator[str]:
+def _head(words: Sequence[str], proposal: CommandLineProposal) -> Iterator[str]:
     yield "# A study of the command"
     for line in shlex.join(words).splitlines():
         yield f"#     {_comment(line)}"
     yield "# Correct what is wrong below (lines that begin with # do nothing), then:"
     yield "#     autotune check ./THIS-FILE          list every mistake with its line; --run makes one run"
     yield "#     autotune study ./THIS-FILE          tune the command"
-    if program.study is not None:
-        yield f"# autotune ships a study of this program with more parameters: autotune check {program.study}"
+    yield from (f"# {_comment(note)}" for note in proposal.notes)
+    if (study := proposal.program.study) is not None:
+        yield f"# autotune ships a study of this program with more parameters: autotune check {study}"
     yield ""
     yield 'objective = "command"'
     yield 'description = ""                        # one line for people'

@@ -90,7 +90,6 @@ OPEN_MPI = MpiStartCommand(
         re.compile(r"\(OpenRTE\)\s+v?(\d+(?:\.\d+)*)"),
     ),
     options=_options,
-    rank_options=("-n", "-np", "--np", "-c"),
     environment=_environment,
     notes=_notes,
     interface="openmpi",

@@ -49,7 +49,6 @@ SRUN = MpiStartCommand(
     commands=("srun",),
     version_patterns=(re.compile(r"^slurm(?:-wlm)?\s+(\d+(?:\.\d+)*)", re.MULTILINE),),
     options=_options,
-    rank_options=("-n", "--ntasks"),
     # Outside an allocation srun would request nodes and wait for them.
     allocation_variable="SLURM_JOB_ID",
 )

@@ -103,7 +103,8 @@ class MpiStartCommand:
         commands: The names of its programs, as searched for on the search path. Job scripts use the first.
         version_patterns: Match the `--version` output of its programs; group 1 is the version, such as `4.1.2`.
         options: The options that start ranks, except the job's own.
-        rank_options: The options by which a user may give the number of ranks, such as `-np`.
+        rank_options: The options by which a user may give the number of ranks, such as `-np`, for `autotune init`; for
+            the commands of `studies/init/start_commands.toml` that table has them.
         environment: The variables that it needs, given a flavour and the user's number (0 is root).
         notes: Notes for the user about how it starts ranks, given the same.
         interface: The binary interface of its library `libmpi`.

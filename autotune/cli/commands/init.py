@@ -77,8 +77,10 @@ def init(
     here = name if "/" in name else f"./{name}"
     output().print(f"wrote {name}: read it, correct what is wrong, then\n", markup=False)
     output().print(f"    autotune check {here} --run\n    autotune study {here}", markup=False)
-    proposal = propose_knobs(words)
+    proposal = propose_knobs(words, os.environ)
     if (study := proposal.program.study) is not None:
         output().print(f"\nA study of this program ships, with more of its knobs: autotune study {study}", markup=False)
+    for note in proposal.notes:
+        errors().print(f"note: {note}", markup=False)
     if shutil.which(proposal.argv[0]) is None:
         errors().print(f"note: no program {proposal.argv[0]} on this host", markup=False)

@@ -55,7 +55,7 @@ def test_golden_files(name):
         ("mpirun -n 4 prog", ["prog"], {"np": "ranks"}),
         ("mpirun --np=4 prog 5", ["prog", "{number2}"], {"np": "ranks", "number2": ""}),
         # A start command with unknown options is not taken apart.
-        ("mpirun --host a:2 -np 4 prog", ["mpirun", "--host", "a:2", "-np", "{np}", "prog"], {"np": "processes"}),
+        ("mpirun --new a:2 -np 4 prog", ["mpirun", "--new", "a:2", "-np", "{np}", "prog"], {"np": "processes"}),
         ("mpirun -np 4", ["mpirun", "-np", "{np}"], {"np": "processes"}),
         ("xz -T 4 --threads=2 x", ["xz", "-T", "{threads}", "--threads={threads_2}", "x"], {"threads": "threads"}),
         ("env OMP_NUM_THREADS=2 prog", ["prog"], {"threads": "threads"}),
@@ -77,10 +77,96 @@ def test_golden_files(name):
     ],
 )
 def test_what_is_taken_for_a_knob(command, argv, knobs):
-    found = propose_knobs(shlex.split(command))
+    found = propose_knobs(shlex.split(command), {})
     assert argv is None or list(found.argv) == argv
     assert {knob.name: knob.kind for knob in found.knobs}.items() >= knobs.items()
     assert len(found.knobs) == len(knobs) or "threads_2" in str(argv)
+
+
+CORE = "OMPI_MCA_hwloc_base_binding_policy"
+
+
+@pytest.mark.parametrize(
+    ("command", "counts", "environment", "notes"),
+    [
+        ("mpirun -np 4 --bind-to core prog", {"np": "4"}, {CORE: "core"}, ""),
+        # Open MPI refuses this binding together with several cores for each rank.
+        ("mpirun -np 4 --bind-to socket prog", {"np": "4"}, {}, "mpirun --bind-to socket"),
+        ("mpirun -np 2 --map-by socket:PE=3 prog", {"np": "2", "threads": "3"}, {}, ""),
+        ("mpirun --map-by ppr:2:socket -np 4 prog", {"np": "4"}, {}, "--map-by ppr:2:socket"),
+        ("mpirun -np 2 --mca btl self,vader prog", {"np": "2"}, {"OMPI_MCA_btl": "self,vader"}, ""),
+        ("mpirun -np 2 -x OMP_NUM_THREADS=3 -x LIST=a,b prog", {"np": "2", "threads": "3"}, {"LIST": "a,b"}, ""),
+        ("mpirun -np 2 -x HERE -x HF_TOKEN -x PATH -x AWAY prog", {"np": "2"}, {"HERE": "x", "HF_TOKEN": "***"}, ""),
+        ("mpirun -hostfile h -np 4 --report-bindings prog", {"np": "4"}, {}, "mpirun -hostfile h"),
+        ("mpirun prog", {"np": ""}, {}, ""),
+        ("mpiexec -n 4 -ppn 2 prog", {"np": "4"}, {}, "mpiexec -ppn 2"),
+        (
+            "mpiexec.hydra -n 2 -genv A 1,2 -genv B=c -bind-to core prog",
+            {"np": "2"},
+            {"A": "1,2", "B": "c"},
+            "-bind-to",
+        ),
+        ("srun -n 8 -c 4 prog", {"np": "8", "threads": "4"}, {}, ""),
+        ("srun -n8 -c1 --export=ALL,A=b --cpu-bind=cores prog", {"np": "8"}, {"A": "b", "SLURM_CPU_BIND": "cores"}, ""),
+        ("srun -N 2 --ntasks-per-node=4 prog", {"np": "8"}, {}, "srun -N 2 --ntasks-per-node=4"),
+        ("srun prog", {"np": "1"}, {}, ""),
+        ("aprun -n 64 -N 16 -d 2 -cc depth prog", {"np": "64", "threads": "2"}, {}, "not with aprun"),
+        ("jsrun -n 2 -a 4 -c 8 -bpacked:2 prog", {"np": "8", "threads": "2"}, {}, "not with jsrun"),
+        ("flux run -n 4 -c 2 prog", {"np": "4", "threads": "2"}, {}, "not with flux run"),
+        ("time -p mpirun -np 4 prog", {"np": "4"}, {}, ""),
+        ("nohup env -u B A=b mpirun -np 4 env C=d prog", {"np": "4"}, {"A": "b", "C": "d"}, ""),
+        ("taskset -c 0-2,8 prog", {"threads": "4"}, {}, "taskset -c 0-2,8"),
+        ("taskset 0x7 prog", {"threads": "3"}, {}, "taskset 0x7"),
+        ("taskset -c 0-3 mpirun -np 2 prog", {"np": "2"}, {}, "taskset -c 0-3"),
+        ("timeout 60 nice -n 5 mpirun -np 2 prog", {"np": "2"}, {}, "timeout 60"),
+        ("OMP_NUM_THREADS=2 MKL_NUM_THREADS=1 prog", {"threads": "2"}, {"MKL_NUM_THREADS": "1"}, ""),
+        (["mpirun -np 4 prog"], {"np": "4"}, {}, ""),
+    ],
+)
+def test_the_words_before_the_program_become_ranks_threads_and_variables(command, counts, environment, notes):
+    here = {"HERE": "x", "HF_TOKEN": "secret", "PATH": "/bin"}
+    found = propose_knobs(shlex.split(command) if isinstance(command, str) else command, here)
+    assert found.argv == ("prog",)
+    assert {knob.name: knob.value for knob in found.knobs if knob.kind} == counts
+    assert dict(found.environment).items() >= environment.items()
+    assert "PATH" not in dict(found.environment)
+    assert notes in " ".join(found.notes)
+    assert bool(notes) == bool(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("command", "note"),
+    [
+        ("mpirun --new 3 -np 4 prog", "mpirun stays in the command as it is: its option --new is not known"),
+        ("mpirun -np 1 a : -np 3 b", "mpirun stays in the command as it is: it starts several programs"),
+        ("srun -n four prog", "-n four is no number"),
+        ("mpirun -np 4", "no program follows"),
+        ("time -z prog", "its option -z is not known"),
+        ("sbatch job.sh", "it returns before its job has run"),
+    ],
+)
+def test_a_start_command_that_is_not_understood_stays_and_one_line_says_so(command, note):
+    found = propose_knobs(shlex.split(command), {})
+    assert found.argv[0] == command.split(maxsplit=1)[0]
+    assert len(found.notes) == 1
+    assert note in found.notes[0]
+    assert f"# {found.notes[0]}" in study_text(shlex.split(command), {})
+
+
+def test_a_memory_policy_stays_and_the_program_behind_it_is_known():
+    found = propose_knobs(shlex.split("mpirun -np 2 numactl --interleave=all -C 0-3 lmp -sf omp -pk omp 2"), {})
+    assert found.argv == ("numactl", "--interleave=all", "lmp", "-sf", "omp", "-pk", "omp", "{omp}")
+    assert found.program.study == "lammps"
+
+
+def test_threads_of_the_callers_environment_are_those_of_each_rank():
+    assert 'threads = "threads"' in study_text(["mpirun", "-np", "2", "prog"], {"OMP_NUM_THREADS": "3"})
+    assert '# threads = "threads"' in study_text(["mpirun", "-np", "2", "prog"], {"OMP_NUM_THREADS": "1"})
+
+
+def test_slurm_says_how_many_ranks_a_start_command_without_a_number_starts():
+    for command in ("srun", "mpirun"):
+        assert propose_knobs([command, "prog"], {"SLURM_NTASKS": "6"}).knobs[0].value == "6"
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
@@ -117,7 +203,7 @@ def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factor
     assert [str(problem) for problem in found.mistakes] == []
     assert [problem for problem in found.missing if "needs MPI" not in str(problem)] == []
     job = found.plan.objective.job(found.space.default(), Context(path.parent))
-    if not any(knob.kind in {"threads", "processes"} for knob in propose_knobs(command).knobs):
+    if not any(knob.kind in {"threads", "processes"} for knob in propose_knobs(command, {}).knobs):
         assert list(job.argv) == command
     assert (job.mpi is not None) == ranks
 
@@ -296,11 +382,11 @@ def test_programs_stay_where_they_are_since_they_load_others_beside_them(tmp_pat
     for name in ("train.py", "wrapped", "in.mine"):
         (tmp_path / name).write_text("")
     (tmp_path / "wrapped").chmod(0o755)
-    found = propose_knobs(["python3", "train.py", "wrapped", "--config=in.mine"])
+    found = propose_knobs(["python3", "train.py", "wrapped", "--config=in.mine"], {})
     assert list(found.argv) == ["python3", str(tmp_path / "train.py"), str(tmp_path / "wrapped"), "--config=in.mine"]
     assert [name for name, _ in found.files] == ["in.mine"]
     # A known program reads any file on its command line.
-    assert [name for name, _ in propose_knobs(["lmp", "-in", "train.py"]).files] == ["train.py"]
+    assert [name for name, _ in propose_knobs(["lmp", "-in", "train.py"], {}).files] == ["train.py"]
 
 
 def test_the_study_that_ships_and_the_program_that_is_missing_are_named(run):
