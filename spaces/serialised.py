@@ -68,6 +68,8 @@ def _parameter_to_dict(parameter: Parameter) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": type(parameter).__name__.lower()}
     for part in fields(parameter):
         value = getattr(parameter, part.name)
+        if part.name == "listed" and not value:
+            continue
         entry[part.name] = list(value) if isinstance(value, tuple) else value
     return entry
 

@@ -1,7 +1,7 @@
 """The space as people write it in TOML.
 
     [space.parameters.np]          # the name of the parameter
-    type = "integer"               # integer, float, choice or flag
+    type = "integer"               # integer, float, choice or flag; not needed with values
     low = 1                        # integer: low, high and step; or values = [1, 2, 4]; powers_of_two = true
     high = "cores"                 # numbers may be expressions over facts, in quotes
     default = "=cores // 2"        # a value; or, after "=", an expression over facts
@@ -17,7 +17,7 @@
     [space.derived]
     cores_used = "ranks * threads" # a name for an expression, for rules, conditions and options
 
-A float has `low`, `high`, `log` and `points`; a choice has `values`; a flag has nothing more.
+A float has `low`, `high`, `log` and `points`, or `values`; a choice has `values`; a flag has nothing more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ from spaces.space import Space
 _COMMON = ("type", "default", "optional", "when", "help")
 _OWN_KEYS: dict[str, tuple[str, ...]] = {
     "integer": ("low", "high", "step", "values", "powers_of_two"),
-    "float": ("low", "high", "log", "points"),
+    "float": ("low", "high", "log", "points", "values"),
     "choice": ("values",),
     "flag": (),
 }
@@ -127,13 +127,13 @@ class _Reader:
     errors: list[Problem] = field(default_factory=list)
 
     def parameter(self, name: str) -> Parameter | None:
-        kind = self.text("type")
+        kind = (None if "type" in self.table else self.kind_of_values()) or self.text("type")
         if kind not in _OWN_KEYS:
             if "type" in self.table and not self.errors:
                 close = did_you_mean(kind, _OWN_KEYS)
                 self.fail(f"type must be one of {', '.join(_OWN_KEYS)}, not {kind!r}{close}", "type")
             return None
-        self.refuse_unknown(_COMMON + _OWN_KEYS[kind])
+        self.refuse_unknown(_COMMON + _OWN_KEYS[kind] + (("values",) if "type" not in self.table else ()))
         common = self.common(kind)
         own = {"integer": self.as_integer, "float": self.as_float, "choice": self.as_choice, "flag": self.as_flag}[kind]
         make = own(name)
@@ -144,6 +144,19 @@ class _Reader:
         except SpaceError as error:
             self.errors += [replace(problem, path=self.where) for problem in error.problems]
             return None
+
+    def kind_of_values(self) -> str | None:
+        """Return the type that the values have: numbers, of which some may be expressions, words, or true and false."""
+        values = self.table.get("values")
+        if not isinstance(values, list | tuple) or not values:
+            return None
+        if all(isinstance(value, bool) for value in values):
+            return "flag" if {*values} == {True, False} else None
+        if all(isinstance(value, str) for value in values):
+            return "choice"
+        if any(isinstance(value, bool) or not isinstance(value, int | float | str) for value in values):
+            return None
+        return "float" if any(isinstance(value, float) for value in values) else "integer"
 
     def common(self, kind: str) -> dict[str, Any]:
         when = self.table.get("when")
@@ -167,9 +180,7 @@ class _Reader:
     def as_integer(self, name: str) -> Callable[..., Parameter]:
         powers = self.boolean("powers_of_two")
         if "values" in self.table:
-            extra = [key for key in ("low", "high", "step", "powers_of_two") if key in self.table]
-            if extra:
-                self.fail(f"give either values or {', '.join(extra)}, not both", "values")
+            self.refuse_range("low", "high", "step", "powers_of_two")
             values = tuple(self.whole(value, f"values[{k}]") for k, value in enumerate(self.read_list("values")))
             return lambda **common: Integer(name, values, **common)
         low, high = self.whole(self.require("low"), "low"), self.whole(self.require("high"), "high")
@@ -181,10 +192,20 @@ class _Reader:
         return lambda **common: Integer.range(name, low, high, step, **common)
 
     def as_float(self, name: str) -> Callable[..., Parameter]:
+        if "values" in self.table:
+            self.refuse_range("low", "high", "log", "points")
+            values = tuple(self.number(value, f"values[{k}]") for k, value in enumerate(self.read_list("values")))
+            return lambda **common: Float.of_values(name, values, **common)
         low, high = self.number(self.require("low"), "low"), self.number(self.require("high"), "high")
         points = self.whole(self.table.get("points", DEFAULT_POINTS), "points")
         log = self.boolean("log")
         return lambda **common: Float(name, low, high, log, points, **common)
+
+    def refuse_range(self, *keys: str) -> None:
+        """Refuse the keys of a range beside `values`."""
+        extra = [key for key in keys if key in self.table]
+        if extra:
+            self.fail(f"give either values or {', '.join(extra)}, not both", "values")
 
     def as_choice(self, name: str) -> Callable[..., Parameter]:
         values = tuple(self.read_list("values"))

@@ -97,8 +97,11 @@ def _mentions_facts(node: Node) -> bool:
 
 def _depends_on_facts(table: Mapping[str, Any]) -> bool:
     given = [table.get(key) for key in ("low", "high", "step")]
-    values = table.get("values") if table.get("type") == "integer" else None
-    return any(isinstance(one, str) for one in [*given, *(values if isinstance(values, list) else [])])
+    values = table.get("values")
+    # Words between numbers are expressions; words alone are the values of a choice.
+    if isinstance(values, list) and (table.get("type") in {"integer", "float"} or {*map(type, values)} > {str}):
+        given += values
+    return any(isinstance(one, str) for one in given)
 
 
 def uncopied_files(job: Job, folders: Sequence[Path]) -> Iterator[str]:

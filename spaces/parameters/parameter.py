@@ -3,9 +3,10 @@
 import keyword
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self, TypeAlias
 
 from spaces.parameters.errors import SpaceError
@@ -18,6 +19,7 @@ Configuration: TypeAlias = Mapping[str, Value]
 
 DEFAULT_POINTS = 33  # 32 steps: fine enough for tuning, coarse enough that two trials do not differ by noise only
 _MAX_VALUES = 1_000_000  # a longer list of values is a mistake in `high` or `step`
+_BY_LOGARITHM = 4.0  # listed positive values that span this factor are compared by their logarithms
 _GRID_DIGITS = 12  # grid values are rounded so that they read well: 0.3, not 0.30000000000000004
 
 
@@ -92,10 +94,11 @@ class Float(_Common):
     """A number on a grid of `points` values from `low` to `high`, evenly spaced (`log`: in the logarithm).
 
     The grid makes the space finite and repeated configurations recognisable. Grid values are rounded to 12 significant
-    digits; the ends are exact. A value within a relative 1e-9 of a grid value counts as that value.
+    digits; the ends are exact. A value within a relative 1e-9 of a grid value counts as that value. A default between
+    two grid values is a value, too. `listed` values (strictly increasing) replace the grid.
 
     Raises:
-        SpaceError: The name, the bounds or the default are invalid.
+        SpaceError: The name, the bounds, the values or the default are invalid.
     """
 
     name: str
@@ -103,27 +106,62 @@ class Float(_Common):
     high: float
     log: bool = False
     points: int = DEFAULT_POINTS
+    listed: tuple[float, ...] = ()
     default: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        errors = _name_errors(self.name)
+        object.__setattr__(self, "listed", tuple(self.listed))
+        errors = _name_errors(self.name) + (self._list_errors() if self.listed else self._grid_errors())
+        _refuse(errors)
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        _refuse(_default_errors(self))
+
+    @classmethod
+    def of_values(cls, name: str, values: Sequence[float], **common: Any) -> Self:  # noqa: ANN401  passed on
+        """Return the parameter with these values."""
+        if not values:
+            raise SpaceError(f"{name}: has no values; give at least one")
+        first, last = values[0], values[-1]
+        is_log = is_number(first) and first > 0 and is_number(last) and last >= _BY_LOGARITHM * first
+        return cls(name, first, last, is_log, len(values), tuple(values), **common)
+
+    def _grid_errors(self) -> list[str]:
+        errors = []
         if not (is_number(self.low) and is_number(self.high)):
             errors.append(f"{self.name}: low and high must be finite numbers, not {self.low!r} and {self.high!r}")
-        else:
-            object.__setattr__(self, "low", float(self.low))
-            object.__setattr__(self, "high", float(self.high))
-            if not self.low < self.high:
-                errors.append(f"{self.name}: low must be below high, not low={self.low}, high={self.high}")
-            elif self.log and self.low <= 0:
-                errors.append(f"{self.name}: a logarithmic grid needs low > 0, not {self.low}")
+        elif not self.low < self.high:
+            errors.append(f"{self.name}: low must be below high, not low={float(self.low)}, high={float(self.high)}")
+        elif self.log and self.low <= 0:
+            errors.append(f"{self.name}: a logarithmic grid needs low > 0, not {float(self.low)}")
         if type(self.points) is not int or not 2 <= self.points <= _MAX_VALUES:
             errors.append(f"{self.name}: points must be a whole number from 2 to {_MAX_VALUES}, not {self.points!r}")
-        _refuse(errors)
-        _refuse(_default_errors(self))
+        return errors
+
+    def _list_errors(self) -> list[str]:
+        if not all(map(is_number, self.listed)):
+            return [f"{self.name}: values must be finite numbers: {_shorten(self.listed)}"]
+        if any(a >= b for a, b in pairwise(self.listed)):
+            return [f"{self.name}: values must increase and not repeat: {_shorten(self.listed)}"]
+        object.__setattr__(self, "listed", tuple(map(float, self.listed)))
+        return []
 
     @cached_property
     def values(self) -> tuple[float, ...]:
-        """The grid, increasing."""
+        """The listed values, or the grid and the default, increasing."""
+        grid = self.listed or self._grid()
+        if self.is_default_added:
+            return tuple(sorted((*grid, float(self.default))))  # type: ignore[arg-type]  # a number then
+        return grid
+
+    @cached_property
+    def is_default_added(self) -> bool:
+        """Whether the default lies between two values of the grid."""
+        if self.listed or not is_number(self.default) or not self.low < self.default < self.high:  # type: ignore[operator]
+            return False
+        return _grid_index(self, self._grid(), float(self.default)) is None  # type: ignore[arg-type]  # a number
+
+    def _grid(self) -> tuple[float, ...]:
         last = self.points - 1
         nothing = _nothing(self)
         inner = [_round(self._at(k / last)) for k in range(1, last)]
@@ -189,7 +227,7 @@ def index_of(parameter: Parameter, value: object) -> int | None:
     if not _is_of_kind(parameter, value):
         return None
     if isinstance(parameter, Float):
-        return _grid_index(parameter, float(value))  # type: ignore[arg-type]  # a number: checked above
+        return _grid_index(parameter, parameter.values, float(value))  # type: ignore[arg-type]  # a number: checked above
     try:
         return parameter.values.index(value)
     except ValueError:
@@ -198,9 +236,10 @@ def index_of(parameter: Parameter, value: object) -> int | None:
 
 def describe_domain(parameter: Parameter) -> str:
     """Return the domain in words, for messages."""
-    if isinstance(parameter, Float):
+    if isinstance(parameter, Float) and not parameter.listed:
         scale = "logarithmic" if parameter.log else "even"
-        return f"{parameter.points} {scale} steps from {parameter.low:g} to {parameter.high:g}"
+        added = f", and {parameter.default!r}" if parameter.is_default_added else ""
+        return f"{parameter.points} {scale} steps from {parameter.low:g} to {parameter.high:g}{added}"
     return _shorten(parameter.values)
 
 
@@ -214,8 +253,7 @@ def _is_of_kind(parameter: Parameter, value: object) -> bool:
     return is_number(value)
 
 
-def _grid_index(parameter: Float, value: float) -> int | None:
-    values = parameter.values
+def _grid_index(parameter: Float, values: tuple[float, ...], value: float) -> int | None:
     above = bisect_left(values, value)
     nearest = min(range(max(0, above - 1), min(above + 1, len(values))), key=lambda k: abs(values[k] - value))
     return nearest if math.isclose(values[nearest], value, rel_tol=1e-9, abs_tol=_nothing(parameter)) else None
@@ -247,17 +285,10 @@ def _default_errors(parameter: Parameter) -> list[str]:
     if parameter.default is None or index_of(parameter, parameter.default) is not None:
         return []
     wrong = f"{parameter.name}: default {parameter.default!r} is not one of its values: {describe_domain(parameter)}"
-    if isinstance(parameter, Float) and is_number(parameter.default):
-        wrong += f"; {_beside(parameter.values, float(parameter.default))}, or move low, high or points"
+    if isinstance(parameter, Float) and not parameter.listed and is_number(parameter.default):
+        end = "low" if parameter.default < parameter.low else "high"
+        wrong += f"; it lies outside: write {end} = {parameter.default!r}, or another default"
     return [wrong]
-
-
-def _beside(grid: tuple[float, ...], value: float) -> str:
-    """Return the grid values on either side of a value off the grid, and what to do."""
-    above = bisect_left(grid, value)
-    if 0 < above < len(grid):
-        return f"the nearest are {grid[above - 1]!r} and {grid[above]!r}: write one of them"
-    return f"the nearest is {grid[0 if above == 0 else -1]!r}: write that"
 
 
 def _first_not_int(values: tuple[object, ...]) -> object:

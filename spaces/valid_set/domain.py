@@ -88,7 +88,8 @@ def _features(
         columns = np.vstack([np.eye(len(values)), np.zeros(len(values))])
         names = tuple(f"{name}={value}" for value in values)
     else:
-        scale = _scale(np.array(values, dtype=float))
+        log = parameter.log if isinstance(parameter, Float) else None
+        scale = _scale(np.array(values, dtype=float), log=log)
         columns = np.append(scale, MIDDLE if may_be_missing else 0.0)[:, None]
         names = (name,)
     if may_be_missing:
@@ -98,13 +99,16 @@ def _features(
     return columns, names
 
 
-def _scale(values: FloatArray) -> FloatArray:
-    """Put increasing values on [0, 1]: linearly if evenly spaced, else by logarithm if positive, else by rank."""
+def _scale(values: FloatArray, *, log: bool | None) -> FloatArray:
+    """Put increasing values on [0, 1], by logarithm if `log` is true.
+
+    Without `log`: linearly if evenly spaced, else by logarithm if positive, else by rank.
+    """
     if len(values) == 1:
         return np.zeros(1)
     steps = np.diff(values)
-    even = math.isclose(steps.min(), steps.max(), rel_tol=1e-6)
-    if not even and values[0] > 0:
+    even = log is False or math.isclose(steps.min(), steps.max(), rel_tol=1e-6)
+    if log or (not even and values[0] > 0):
         values = np.log(values)
     elif not even:
         values = np.arange(len(values), dtype=float)

@@ -29,6 +29,9 @@ def _parameter(draw, name, earlier):
         values = draw(st.lists(st.integers(-3, 12), min_size=1, max_size=5, unique=True))
         return Integer(name, tuple(sorted(values)), **common)
     if kind == "float":
+        if draw(st.booleans()):
+            values = draw(st.lists(st.sampled_from((-1.5, 0.0, 0.25, 2.0, 8.0)), min_size=1, unique=True))
+            return Float.of_values(name, sorted(values), **common)
         return Float(name, 0.5, 4.0, draw(st.booleans()), draw(st.integers(2, 4)), **common)
     if kind == "choice":
         return Choice(name, WORDS[: draw(st.integers(1, 3))], **common)

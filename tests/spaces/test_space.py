@@ -53,25 +53,36 @@ def test_a_parameter_without_a_default_is_named_with_its_path_and_a_hint():
     assert problem.message.endswith("py: has no value; values: 1, 2; give it a default, or optional = true")
 
 
-def test_a_default_off_the_grid_is_told_the_nearest_values():
-    with pytest.raises(
-        SpaceError, match=r"the nearest are 1\.0 and 1\.5: write one of them, or move low, high or points"
-    ):
-        Float("rate", 0.5, 2.0, points=4, default=1.2)
-
-
 @pytest.mark.parametrize(
-    ("grid", "default", "said"),
+    ("grid", "default", "values"),
     [
-        ({"low": 1e-6, "high": 1.0, "points": 7, "log": True}, 2e-3, "the nearest are 0.001 and 0.01: write one"),
-        ({"low": 0.1, "high": 1.0, "points": 4}, 2.0, "the nearest is 1.0: write that"),
-        ({"low": 0.1, "high": 1.0, "points": 4}, 0, "the nearest is 0.1: write that"),
+        ({"low": 0.5, "high": 2.0, "points": 4}, 1.2, (0.5, 1.0, 1.2, 1.5, 2.0)),
+        ({"low": 0.01, "high": 1.0, "points": 3, "log": True}, 0.3, (0.01, 0.1, 0.3, 1.0)),
+        ({"low": -1, "high": 1, "points": 3}, 0.5, (-1.0, 0.0, 0.5, 1.0)),
+        ({"low": 0.0, "high": 1.0, "points": 11}, 0.1 + 0.2, tuple(k / 10 for k in range(11))),
     ],
-    ids=["between, on a logarithmic grid", "above", "below"],
+    ids=["even", "logarithmic", "across zero", "on the grid but for rounding"],
 )
-def test_a_default_beside_the_grid_is_told_the_values_on_either_side(grid, default, said):
-    with pytest.raises(SpaceError, match=re.escape(said)):
-        Float("x", **grid, default=default)
+def test_a_default_between_two_grid_values_joins_the_grid(grid, default, values):
+    parameter = Float("x", **grid, default=default)
+    assert parameter.values == values
+    space = Space([parameter])
+    assert space.default() == {"x": pytest.approx(default)}
+    assert Space.from_dict(space.to_dict()).parameters == space.parameters
+    columns = space.encode([{"x": value} for value in values])[:, 0]
+    assert (columns[0], columns[-1]) == (0.0, 1.0)
+    assert list(columns) == sorted(columns)
+
+
+def test_a_default_that_joins_an_even_grid_leaves_its_scale_linear():
+    space = Space([Float("x", 0.5, 2.0, points=4, default=1.2)])
+    assert space.encode([{"x": 1.2}])[0, 0] == pytest.approx(0.7 / 1.5)
+
+
+@pytest.mark.parametrize(("default", "said"), [(2.0, "write high = 2.0"), (0, "write low = 0")])
+def test_a_default_outside_of_a_float_is_told_which_bound_to_move(default, said):
+    with pytest.raises(SpaceError, match=re.escape(f"it lies outside: {said}, or another default")):
+        Float("x", 0.1, 1.0, points=4, default=default)
 
 
 def test_every_violation_has_its_sentence():
@@ -251,7 +262,11 @@ def test_a_space_without_parameters_has_one_configuration():
         (lambda: Float("x", 1, 0), "x: low must be below high"),
         (lambda: Float("x", 0, 1, log=True), "logarithmic grid needs low > 0"),
         (lambda: Float("x", 0, 1, points=1), "points must be"),
-        (lambda: Float("x", 0, 1, points=3, default=0.3), "default 0.3 is not one of its values: 3 even steps"),
+        (lambda: Float("x", 0, 1, points=3, default=1.3), "default 1.3 is not one of its values: 3 even steps"),
+        (lambda: Float.of_values("x", (0.1, 0.2), default=0.3), "default 0.3 is not one of its values: 0.1, 0.2"),
+        (lambda: Float.of_values("x", (0.2, 0.1)), "x: values must increase"),
+        (lambda: Float.of_values("x", ()), "x: has no values"),
+        (lambda: Float.of_values("x", (0.1, float("nan"))), "x: values must be finite numbers"),
         (lambda: Choice("m", ("a", "a")), "m: values must not repeat"),
         (lambda: Flag("f", default="yes"), "default 'yes' is not one"),
         (lambda: Space([Flag("f"), Flag("f")]), "parameter 'f' is declared twice"),

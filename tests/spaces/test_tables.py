@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from spaces import Choice, Constraint, Flag, Float, Integer, SpaceError
+from spaces import Choice, Constraint, Flag, Float, Integer, Space, SpaceError
 from spaces.tables import constraints_from_tables, parameters_from_tables, space_from_tables
 
 GOOD = """
@@ -153,3 +153,32 @@ def test_values_may_be_expressions():
         {"cores": 4, "nodes": 3},
     )
     assert parameter == Integer("np", (1, 4, 12), default=4)
+
+
+@pytest.mark.parametrize(
+    ("values", "parameter"),
+    [
+        ([1, 2, 4], Integer("x", (1, 2, 4))),
+        ([1, "cores"], Integer("x", (1, 4))),
+        ([0.1, 1, 10], Float("x", 0.1, 10.0, log=True, points=3, listed=(0.1, 1.0, 10.0))),
+        ([0.5, "cores / 2"], Float("x", 0.5, 2.0, log=True, points=2, listed=(0.5, 2.0))),
+        (["a", "b"], Choice("x", ("a", "b"))),
+        ([False, True], Flag("x")),
+    ],
+)
+def test_values_without_a_type_have_their_own(values, parameter):
+    assert parameters_from_tables({"x": {"values": values}}, {"cores": 4}) == (parameter,)
+
+
+def test_a_float_may_list_its_values_whose_type_wins():
+    (parameter,) = parameters_from_tables({"x": {"type": "float", "values": [1, 2, 8], "default": 2}}, {})
+    assert parameter.values == (1.0, 2.0, 8.0)
+    space = Space([parameter])
+    assert space.default() == {"x": 2.0}
+    assert Space.from_dict(space.to_dict()).parameters == (parameter,)
+    for extra in ({"low": 1}, {"points": 3}):
+        with pytest.raises(SpaceError, match=r"give either values or .*, not both"):
+            parameters_from_tables({"x": {"type": "float", "values": [1.5], **extra}}, {})
+    for values in ([], [True], [1, None], ["a", True]):
+        with pytest.raises(SpaceError, match=r"required field missing @ space.parameters.x.type"):
+            parameters_from_tables({"x": {"values": values}}, {})
