@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from objectives.base import PlanError
 from objectives.validation import problem_of
 from spaces.parameters.errors import did_you_mean
-from spaces.parameters.problem import Problem
+from spaces.parameters.problem import Problem, UnknownKeyProblem
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -30,4 +30,5 @@ def _problem(item: Mapping[str, Any], model: type[BaseModel], program: str) -> P
         return problem_of(item, model, "options")
     name, known = str(item["loc"][0]), model.model_fields
     close = did_you_mean(name, known)
-    return Problem(f"{program} has no option {name!r}{close}; known: {', '.join(known)}", f"options.{name}")
+    msg = f"{program} has no option {name!r}{close}; known: {', '.join(known)}"
+    return UnknownKeyProblem(msg, f"options.{name}")

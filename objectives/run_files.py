@@ -10,13 +10,18 @@ from pydantic import BaseModel, ConfigDict
 
 from launchers import STDERR, STDOUT
 from launchers.software.digest import text_digest
-from objectives.mentions.templates import fill_in, mentions_in, template_errors, value_text
+from objectives.mentions.templates import fill_in, has_placeholder, mentions_in, template_errors, value_text
 from objectives.patterns import NO_PATTERN
 from spaces import Value
 from spaces.mention import Mention, key_of
 from spaces.parameters.problem import Problem
 
 BRACES = ("{", "}")
+
+NO_DELIMITERS = "delimiters = [] leaves all braces as they are"
+"""The remedy for a file without placeholders."""
+
+_MOST_SHOWN = 3
 
 MOST_BYTES = 2**20
 """The largest size of a template: it is stored with every run, so that the run can be made again."""
@@ -26,7 +31,8 @@ MOST_BYTES = 2**20
 class InputFile:
     """A file that is written as `name` into the run's folder.
 
-    A line that mentions a parameter without a value is left out. With the delimiters `{` and `}` each line is a
+    A line that mentions a parameter without a value is left out; `{?NAME}` (`@?NAME@`) is replaced by nothing, and ties
+    the line to the parameter. With the delimiters `{` and `}` each line is a
     template as in a command line, with `{{` for a brace. With other delimiters (`@NAME@`) only names between them and
     expressions after `=` (`@= 2 * NAME@`) are replaced. Without delimiters nothing is.
     """
@@ -71,23 +77,29 @@ class InputFile:
         """
         if self.delimiters != BRACES:
             return []
-        hint = 'delimiters = ["@", "@"] is for files full of braces'
-        lines = ((number, line.rstrip("\n")) for number, line in enumerate(self._lines(), start=1))
+        found = [
+            f"line {number} of {self.name}: {problem.message}"
+            for number, line in enumerate(self._lines(), start=1)
+            for problem in template_errors([(place, line.rstrip("\n"))])
+        ]
+        if found and not has_placeholder(self.text):
+            msg = f"{self.name} has braces, but no placeholder such as {{np}}: {NO_DELIMITERS}"
+            return [Problem(msg, place)]
+        others = f" (and {len(found) - _MOST_SHOWN} more such places)" if len(found) > _MOST_SHOWN else ""
         return [
-            Problem(f"line {number} of {self.name}: {problem.message}; {hint}", place)
-            for number, line in lines
-            for problem in template_errors([(place, line)])
+            Problem(f'{text}{others}; delimiters = ["@", "@"] is for files full of braces', place)
+            for text in found[: 1 if others else None]
         ]
 
     @property
     def _mark(self) -> re.Pattern[str]:
         before, after = (re.escape(text) for text in self.delimiters)
-        return re.compile(rf"{before}(?:\s*([A-Za-z_]\w*)\s*|=([^\n]+?)){after}")
+        return re.compile(rf"{before}(\??)(?:\s*([A-Za-z_]\w*)\s*|=([^\n]+?)){after}")
 
     def _replace_values(self, line: str, values: Mapping[str, Value]) -> str | None:
         if any(key_of(_text(match)) not in values for match in self._mark.finditer(line)):
             return None
-        return self._mark.sub(lambda match: value_text(values[key_of(_text(match))]), line)
+        return self._mark.sub(lambda match: "" if match[1] else value_text(values[key_of(_text(match))]), line)
 
     def _lines(self) -> Iterator[str]:
         # Not splitlines(), which also splits at form feeds.
@@ -95,7 +107,7 @@ class InputFile:
 
 
 def _text(match: re.Match[str]) -> str:
-    return match[1] or match[2].strip()
+    return match[2] or match[3].strip()
 
 
 def name_error(name: str) -> str | None:

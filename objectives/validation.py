@@ -6,7 +6,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from spaces.parameters.errors import did_you_mean
-from spaces.parameters.problem import Problem
+from spaces.parameters.problem import Problem, UnknownKeyProblem
 
 
 def problems_in(error: ValidationError, model: type[BaseModel], under: str = "") -> list[Problem]:
@@ -20,7 +20,7 @@ def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "")
     if item["type"] == "extra_forbidden":
         known = _keys_at(item["loc"][:-1], model)
         close = did_you_mean(str(item["loc"][-1]), known)
-        return Problem(f"unknown key{close}; known: {', '.join(known)}", path)
+        return UnknownKeyProblem(f"unknown key{close}; known: {', '.join(known)}", path)
     if item["type"] == "missing":
         return Problem("required field missing", path)
     got = "" if _is_nested(item["input"]) else f", got {item['input']!r}"

@@ -28,7 +28,7 @@ from spaces.expressions.constant import constant_value
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import ExpressionError, SpaceError, did_you_mean
 from spaces.parameters.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
-from spaces.parameters.problem import ExpressionProblem, Problem
+from spaces.parameters.problem import ExpressionProblem, Problem, UnknownKeyProblem
 from spaces.space import Space
 
 _COMMON = ("type", "default", "optional", "when", "help")
@@ -221,7 +221,7 @@ class _Reader:
         for key in self.table:
             if key not in known:
                 close = did_you_mean(str(key), known) or f"; allowed: {', '.join(known)}"
-                self.fail(f"unknown field{close}", str(key))
+                self.errors.append(UnknownKeyProblem(f"unknown field{close}", f"{self.where}.{key}"))
 
     def require(self, key: str) -> object:
         if key not in self.table:

@@ -22,6 +22,7 @@ from autotune.planning.named_programs import named_programs
 from autotune.planning.prepare import check_secrets, options_planner
 from autotune.planning.typed_options import blame_option, changed_keys, input_keys
 from autotune.studyfile import OWN_SAMPLER, StudyFile
+from autotune.studyfile.misplaced import with_right_table
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.plans import StudyPlans, of_input, plan_input, plans_of, together
 from autotune.studyfile.software import plan_with_software
@@ -187,7 +188,7 @@ class _Check:
         self.report.warnings += plan.warnings if self.is_own else ()
 
     def _add_mistakes(self, problems: Iterable[Problem]) -> None:
-        self.report.mistakes += [locate(self.relabel(problem), self.lines) for problem in problems]
+        self.report.mistakes += [locate(self.relabel(with_right_table(problem)), self.lines) for problem in problems]
 
     def _add_missing(self, problems: Iterable[Problem]) -> None:
         self.report.missing += [locate(self.relabel(problem), self.lines) for problem in problems]

@@ -17,6 +17,7 @@ from autotune.records.study import Definition
 from autotune.records.verified_input import VerifiedInput
 from autotune.results.export import resolve_replay
 from autotune.studyfile import StudyFile
+from autotune.studyfile.misplaced import with_right_table
 from autotune.studyfile.plans import plans_of
 from autotune.studyfile.software import PlanOptions
 from autotune.studyfile.space import join_space
@@ -78,7 +79,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     try:
         plans = plans_of(study, folder, options_planner(study, machine, run_dry))
     except PlanError as error:
-        raise CannotRunHereError(str(error)) from error
+        raise CannotRunHereError("\n".join(str(with_right_table(one)) for one in error.problems)) from error
     plan, space = join_space(study, plans.tuned, machine.facts)
     errors, verified = [], []
     for name, own in plans.verified.items():

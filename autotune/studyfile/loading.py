@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.errors import StudyFileError
+from autotune.studyfile.misplaced import with_right_table
 from autotune.studyfile.model import StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.studyfile.weights import with_weights
@@ -95,7 +96,11 @@ def parse(table: Mapping[str, Any], source: str) -> StudyFile:
     Raises:
         StudyFileError: All errors at once, each with its path; `source` is the name of the file.
     """
-    return tomlfiles.validate(table, StudyFile, source, StudyFileError)
+    try:
+        return tomlfiles.validate(table, StudyFile, source, StudyFileError)
+    except StudyFileError as error:
+        problems = [with_right_table(problem) for problem in error.problems]
+        raise tomlfiles.problems_error(source, problems, StudyFileError) from None
 
 
 def _mark_options(error: StudyFileError, keys: Sequence[str]) -> StudyFileError:

@@ -1,10 +1,12 @@
 """The space of a study: the objective's parameters and rules, and those of the study file."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotune.errors import StudyFileError
 from autotune.studyfile.limits import limit_errors
+from autotune.studyfile.misplaced import with_right_table
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from autotune.studyfile.shape import mentioned_terms, shape_of, term_errors
 from autotune.studyfile.sizes import identity_of_sizes, sizes_of
@@ -12,6 +14,7 @@ from autotune.studyfile.target import with_target
 from objectives.base import Plan, PlanError
 from objectives.computing import ComputingObjective
 from objectives.efficiency.objective import with_mpi_times
+from objectives.run_files import NO_DELIMITERS
 from spaces import (
     Constraint,
     Parameter,
@@ -22,9 +25,12 @@ from spaces import (
     parameters_from_tables,
 )
 from spaces.expressions.derived import constants
-from spaces.mention import values_of_mentions
+from spaces.mention import Mention, values_of_mentions
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import ExpressionProblem, Problem
+
+_FILES = "options.files."
+_MOST_UNKNOWN = 2
 
 
 def join_space(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[Plan, Space]:
@@ -52,14 +58,13 @@ def join_space(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tu
     try:
         parameters = parameters_from_tables(study.space.parameters, {**fixed, **facts})
     except SpaceError as error:
-        errors.extend(_of_bound(problem, derived) for problem in error.problems)
+        errors.extend(with_right_table(_of_bound(problem, derived)) for problem in error.problems)
     try:
         constraints = constraints_from_tables(study.space.constraints)
     except SpaceError as error:
         errors.extend(error.problems)
     known = {*_parameters(study, plan), *derived, *facts}
-    mentioned = (*plan.mentions, *mentioned_terms(study))
-    errors.extend(problem for mention in mentioned if (problem := mention.problem(known)) is not None)
+    errors.extend(_mention_errors([*plan.mentions, *mentioned_terms(study)], known))
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
     errors.extend(_decisions_errors(study, _parameters(study, plan)))
@@ -83,6 +88,20 @@ def join_space(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tu
             errors.extend(error.problems)
     msg = f"the space of study {study.name!r} has errors:"
     raise StudyFileError(msg, errors)
+
+
+def _mention_errors(mentions: Sequence[Mention], known: set[str]) -> Iterator[Problem]:
+    """Yield what is wrong with mentions; a single problem for a file with many, whose braces mean something else."""
+    found = [(mention.path, problem) for mention in mentions if (problem := mention.problem(known)) is not None]
+    wrong = Counter(path for path, _ in found if path.startswith(_FILES))
+    shown: set[str] = set()
+    for path, problem in found:
+        if wrong[path] <= _MOST_UNKNOWN:
+            yield problem
+        elif path not in shown:
+            shown.add(path)
+            others = f"nor {wrong[path] - 1} others of this file"
+            yield replace(problem, message=f"{problem.message}, {others}; if none is one, {NO_DELIMITERS}")
 
 
 def _of_bound(problem: Problem, derived: Mapping[str, str]) -> Problem:

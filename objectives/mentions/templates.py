@@ -1,4 +1,7 @@
-"""Templates: words of a command line with names of parameters, or expressions over them, in braces."""
+"""Templates: words of a command line with names of parameters, or expressions over them, in braces.
+
+`{?name}` is replaced by nothing. It ties a text to a parameter: without a value the text is left out.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,6 +10,7 @@ from spaces import Value
 from spaces.mention import Mention, key_of
 from spaces.parameters.problem import Problem
 
+_TIE = "?"
 _PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<mention>[^{}]*)\}|[{}]")
 
 
@@ -19,7 +23,7 @@ def fill_in(template: str, values: Mapping[str, Value]) -> str | None:
             key = key_of(_text(mention))
             if key not in values:
                 return None
-            words.append(value_text(values[key]))
+            words.append("" if mention.startswith(_TIE) else value_text(values[key]))
     return "".join(words)
 
 
@@ -38,6 +42,12 @@ def names_in(template: str) -> set[str]:
     return {name for mention in mentions_in(template) for name in mention.names}
 
 
+def has_placeholder(text: str) -> bool:
+    """Whether a text has a placeholder, even if other braces in it are mistakes."""
+    mentions = (part["mention"] for part in _PART.finditer(text))
+    return any(one is not None and (one.startswith("=") or one.removeprefix(_TIE).isidentifier()) for one in mentions)
+
+
 def template_errors(templates: Iterable[tuple[str, str]]) -> list[Problem]:
     """Return what is wrong with templates, each given with its path in the study file."""
     found = []
@@ -50,13 +60,13 @@ def template_errors(templates: Iterable[tuple[str, str]]) -> list[Problem]:
         found.extend(
             Problem(f"{text!r}: {name!r} is not the name of a parameter (an expression is written {{= ...}})", path)
             for name in mentions
-            if not name.startswith("=") and not name.isidentifier()
+            if not name.startswith("=") and not name.removeprefix(_TIE).isidentifier()
         )
     return found
 
 
 def _text(mention: str) -> str:
-    return mention[1:].strip() if mention.startswith("=") else mention
+    return mention[1:].strip() if mention.startswith("=") else mention.removeprefix(_TIE)
 
 
 def _parts(template: str) -> Iterator[tuple[str, str | None]]:

@@ -41,6 +41,11 @@ class ExpressionProblem(Problem):
 
 
 @dataclass(frozen=True)
+class UnknownKeyProblem(Problem):
+    """A key that its table does not have; its path ends with the key."""
+
+
+@dataclass(frozen=True)
 class OptionProblem(Problem):
     """A problem of the command line: `option` is what was typed."""
 

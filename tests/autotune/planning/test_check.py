@@ -334,6 +334,47 @@ def test_mistakes_in_expressions_have_their_path_and_a_caret(tmp_path):
     assert all(problem["line"] for problem in found["mistakes"])
 
 
+def test_a_key_in_the_wrong_table_is_told_the_right_one(tmp_path):
+    text = GOOD.replace("[options]", 'trials = 3\n[options]\ntarget = "took_s"\npairs = 3', 1)
+    text = text.replace('type = "integer"', 'rule = "x > 1"', 1) + "\n[space.np]\nlow = 1\n"
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    shown = invoke("check", str(path)).stderr
+    for line in (
+        "unknown key: trials belongs in [budget] @ trials",
+        "unknown key: target belongs at the top of the file, before the first [table] @ options.target",
+        "unknown key: pairs belongs in [verdict] @ options.pairs",
+        "unknown key: a parameter is a table, [space.parameters.np] @ space.np",
+    ):
+        assert line in shown
+    path.write_text(text.replace("trials = 3\n", "", 1).rpartition("[space.np]")[0])
+    assert "target belongs at the top of the file" in str(invoke("study", str(path), "--dry-run").exception)
+
+
+def test_a_file_whose_braces_name_no_parameters_is_one_mistake(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        GOOD.replace(
+            "[space.parameters.x]",
+            """
+[[options.files]]
+name = "x.c"
+text = "struct {a} {b} {c}"
+
+[space.parameters.x]""",
+            1,
+        )
+    )
+    shown = invoke("check", str(path)).stderr
+    assert "1 mistake" in shown
+    assert (
+        "the space has no parameter 'a', which is mentioned here, nor 2 others of this file; if none is one, "
+        "delimiters = [] leaves all braces as they are @ options.files.0"
+    ) in shown
+    path.write_text(path.read_text().replace("{a} {b} {c}", "{x} {b}"))
+    assert "delimiters" not in invoke("check", str(path)).stderr
+
+
 def test_a_dangling_option_is_a_warning_with_the_group_to_write(tmp_path):
     code, found = checked(tmp_path, GOOD.replace('"{y}"]', '"--why", "{y}"]'))
     assert code == 0

@@ -53,6 +53,27 @@ def test_only_the_lines_of_an_unset_parameter_are_left_out(text, value):
         assert filled.fill_in({}) == "".join(kept)
 
 
+@pytest.mark.parametrize("delimiters", [("{", "}"), ("@", "@")])
+def test_a_block_of_several_lines_goes_as_a_whole(delimiters):
+    before, after = delimiters
+    text = f"mixtype{before}?mix{after}\n {before}mix{after}\nend\n"
+    file = InputFile("elk.in", text, delimiters)
+    assert file.fill_in({"mix": 3}) == "mixtype\n 3\nend\n"
+    assert file.fill_in({}) == "end\n"
+    assert {mention.text for mention in file.mentions()} == {"mix"}
+
+
+def test_a_template_full_of_braces_is_one_mistake_with_its_remedy():
+    source = "int main() {\n  int a[] = {1, 2};\n  for (;;) {\n  }\n}\n"
+    (problem,) = InputFile("x.c", source).problems("here")
+    assert problem.message == (
+        "x.c has braces, but no placeholder such as {np}: delimiters = [] leaves all braces as they are"
+    )
+    (problem,) = InputFile("x.c", f"{source}// {{nb}}\n").problems("here")
+    assert problem.message.startswith("line 1 of x.c: 'int main() {': ")
+    assert problem.message.endswith('(and 2 more such places); delimiters = ["@", "@"] is for files full of braces')
+
+
 def test_a_template_is_read_when_the_study_is_planned_and_belongs_to_its_identity(tmp_path):
     template = tmp_path / "in.txt"
     template.write_bytes(b"x = {x}\r\n")
@@ -115,7 +136,7 @@ def test_all_errors_at_once_each_with_its_path(tmp_path):
         "options.answer.file",
     }
     assert any("did you mean 'file'?" in line for line in lines)
-    assert any("line 2 of c" in line and "delimiters" in line for line in lines)
+    assert any("c has braces" in line and "delimiters = []" in line for line in lines)
     lines = errors(metrics=[{"name": "x"}, {"name": "y", "pattern": "(.)", "json": "a"}])
     assert [line.rpartition(" @ ")[2] for line in lines] == ["options.metrics.0.pattern", "options.metrics.1.json"]
 

@@ -16,6 +16,8 @@ from objectives.mentions.templates import fill_in, mentions_in, names_in, templa
         ("x={= 2 * n }y", "x=8y"),
         ("{= n}", "4"),
         ("{=n != 2 and 'a:b' == 'a:b'}", "1"),
+        ("{?n}keyword", "keyword"),
+        ("{?missing}keyword", None),
         ("{missing}", None),
         ("{= missing + 1} {n}", None),
     ],
@@ -27,7 +29,7 @@ def test_values_in_their_places(template, text):
 
 def test_names_of_expressions():
     assert [mention.text for mention in mentions_in("{a} {{b}} {= c * min(a, d)}")] == ["a", "c * min(a, d)"]
-    assert names_in("{a} {= c * min(a, d)}") == {"a", "c", "d"}
+    assert names_in("{a} {= c * min(a, d)} {?e}") == {"a", "c", "d", "e"}
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,7 @@ def test_names_of_expressions():
         ("{}", "'' is not the name of a parameter"),
         ("{n * 2}", "'n * 2' is not the name of a parameter (an expression is written {= ...})"),
         ("{n:03d}", "'n:03d' is not the name"),
+        ("{? n}", "'? n' is not the name"),
     ],
 )
 def test_what_is_no_template(template, message):
