@@ -44,6 +44,7 @@ from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import fill_in, names_in
 from objectives.mentions.words import Word, as_text, environment_text, fill_in_words, flatten, is_file, program_of
 from objectives.patterns import SlowPatternError, UntilSlow, find_distinct, find_first
+from objectives.program_marks import INTERPRETER
 from objectives.quantity import to_number
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
@@ -60,9 +61,8 @@ _MESSAGE_CHARACTERS = 400
 _ERRORS = (r"\berror(\s[\w#]+)?\s?:|undefined reference", r"\berror\b")
 
 
+_NUMACTL = "numactl"
 _SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|hip|h|hpp|f|for|f\d\d|py|pyx|jl|rs|go|s|sh)", re.IGNORECASE)
-# Interpreters, whose first word is the script.
-_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|lua|tclsh|octave|node|(?:ba|da|k|z)?sh|Rscript)[\d.]*")
 
 
 @dataclass(frozen=True)
@@ -301,10 +301,12 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
 
 
 def _script(argv: Sequence[Word]) -> str | None:
-    """Return the file that an interpreter runs. Other files in the command may be data or output."""
-    if _INTERPRETER.fullmatch(Path(program_of(argv)).name) is None:
+    """Return the file that an interpreter or numactl runs. Other files in the command may be data or output."""
+    name, words = Path(program_of(argv)).name, flatten(argv)[1:]
+    if name == _NUMACTL:
+        return next(filter(_is_own_file, words), None)
+    if INTERPRETER.fullmatch(name) is None:
         return None
-    words = flatten(argv)[1:]
     first = next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
     if first == len(words) or {"-m", "-c", "-e"} & set(words[:first]):
         return None

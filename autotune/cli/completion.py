@@ -30,6 +30,11 @@ def study_files(incomplete: str) -> list[str]:
     return _files(files("studies"), incomplete)
 
 
+def any_studies(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the stored studies, the shipped ones and the study files that begin with `incomplete`."""
+    return [*study_names(ctx, incomplete), *study_files(incomplete)]
+
+
 def reference_files(incomplete: str) -> list[str]:
     """Return the shipped reference figures and the TOML files in the folder that begin with `incomplete`."""
     return _files(files("studies") / "references", incomplete)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from autotune.cli.completion import study_files, study_names
+from autotune.cli.completion import any_studies, study_files, study_names
 from autotune.storage import address
 
 DEFAULT_STORAGE = address.DEFAULT
@@ -101,6 +101,14 @@ StudyArgument = Annotated[
         metavar="STUDY",
         help="A study that ships (qe), or a study file (./mine.toml).",
         autocompletion=study_files,
+    ),
+]
+AnyStudyArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="A stored study, a study that ships (qe), or a study file (./mine.toml).",
+        autocompletion=any_studies,
     ),
 ]
 InstallationOption = Annotated[

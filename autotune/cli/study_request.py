@@ -1,5 +1,6 @@
 """Read the options of `autotune study`, and check them before anything runs."""
 
+import copy
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,8 +14,10 @@ from autotune.cli.common import duration_s, if_held
 from autotune.cli.study_options import StudyOptions, Switch
 from autotune.errors import StudyFileError
 from autotune.locks import IfHeld
+from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
+    from autotune.storage.readable import ReadableStudy
     from autotune.studyfile import StudyFile
 
 ON_RAY = "--ray-address runs on the nodes of a Ray cluster: leave --launcher, --site and --cores out"
@@ -58,6 +61,7 @@ def read_request(options: StudyOptions) -> StudyRequest:
         "sampler.warm_start": None if options.warm_start is None else str(options.warm_start is Switch.ON).lower(),
     }
     held = if_held(options.wait, options.take_over)
+    _refuse_stored_name(options.name, storage_url(options.storage))
     chosen = choose(options.name, options.changes, options.input_file, overrides)
     _check_ray(options)
     stored_name = options.study_name or chosen.name
@@ -88,6 +92,7 @@ def choose(
     input_file: str | None,
     overrides: dict[str, Any] | None = None,
     facts_file: str | None = None,
+    url: str | None = None,
 ) -> "StudyFile":
     """Load a study and apply the options to it.
 
@@ -95,11 +100,12 @@ def choose(
     commands may start in another folder.
 
     Args:
-        name: A study that ships, or the path of a study file.
+        name: A study that ships, the path of a study file, or with `url` the name of a stored study.
         changes: `--set` options, each KEY=VALUE.
         input_file: The user's own input of the program.
         overrides: Further values by key; None leaves the study file's value.
         facts_file: A TOML file with facts of the problem.
+        url: The address of the storage whose studies may be named.
 
     Raises:
         StudyFileError: The study file or an option is wrong.
@@ -110,7 +116,12 @@ def choose(
     from objectives.base import PlanError
 
     given = [f"{key}={value}" for key, value in (overrides or {}).items() if value is not None]
-    loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
+    stored = None if url is None else find_stored(url, name)
+    if stored is None:
+        loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
+    else:
+        table = copy.deepcopy(dict(stored.definition.study))
+        loaded = studyfile.apply_overrides(table, [*(changes or []), *given], f"the stored study {name}")
     if loaded.launcher.site is not None:
         launcher = loaded.launcher.model_copy(update={"site": absolute_site(loaded.launcher.site)})
         loaded = loaded.model_copy(update={"launcher": launcher})
@@ -127,6 +138,37 @@ def choose(
     except PlanError as error:
         raise StudyFileError(str(error)) from error
     return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{input_name(input_file)}"})
+
+
+def find_stored(url: str, name: str) -> "ReadableStudy | None":
+    """Return the stored study that a name means; None if it means a study that ships or a file, or nothing."""
+    from autotune import studyfile
+    from autotune.storage.address import sqlite_path
+    from autotune.storage.stored_study import stored_studies
+
+    path = sqlite_path(url)
+    if name in studyfile.catalogue() or Path(name).is_file() or (path is not None and not path.exists()):
+        return None
+    return next((one for one in stored_studies(url) if one.name == name and one.definition.study), None)
+
+
+def _refuse_stored_name(name: str, url: str) -> None:
+    """Refuse the name of a stored study, which `autotune study` cannot take, with the command that continues it.
+
+    Raises:
+        StudyFileError: The storage has a study of this name.
+    """
+    from autotune.storage.address import shown
+
+    if (stored := find_stored(url, name)) is None:
+        return
+    files = (run.session.get("study_file", "") for run in reversed(stored.runs()))
+    file = next(filter(None, files), f"{stored.definition.study.get('name', name)}.toml")
+    path = file if "/" in file else f"./{file}"
+    own = "" if stored.definition.study.get("name") == name else f" --name {name}"
+    where = "" if Path(file).is_file() else ", which is not there now"
+    msg = f"study {name!r} is stored in {shown(url)}; its file continues it: autotune study {path}{own}{where}"
+    raise StudyFileError(msg)
 
 
 def input_name(path: str) -> str:

@@ -17,7 +17,7 @@ from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import configuration_text
 from autotune.performance.installation import with_installation_apart
 from autotune.performance.measurements.dataset import measurements, setting_of
-from autotune.performance.recognition import unify_names
+from autotune.performance.recognition import of_program, unify_names
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import ENERGY_UNITS, HOUR_S, Limits
 from autotune.performance.rightsizing.right_size import Knowledge, RightSize
@@ -63,7 +63,7 @@ class SizingRequest:
         setting = with_installation_apart(setting_of(store.name, store.definition))
         room = room_of(facts, self.most_nodes, self.whole_nodes)
         sizes = Sizes(space, setting, plan, room, folder)
-        known = unify_names(measurements(self.urls, setting.program), setting)
+        known = unify_names(of_program(measurements(self.urls), setting), setting)
         ran = [run.configuration for run in _sizing_runs(store) if _is_timed(run, store.definition.target)]
         candidates, times = sizes.candidates(known, ran)
 

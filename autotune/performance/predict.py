@@ -14,13 +14,14 @@ from autotune.machines.this_machine import FACTS, this_machine
 from autotune.performance.installation import stated_installation, with_installation_apart
 from autotune.performance.measurements.dataset import (
     identity_of,
+    marks_of,
     program_of,
     with_installation,
     workload_of,
 )
 from autotune.performance.measurements.machine_names import machine_of
 from autotune.performance.model import PerformanceModel
-from autotune.performance.recognition import known_installation, unify_names
+from autotune.performance.recognition import known_installation, of_program, unify_names
 from autotune.performance.regression.prediction import Prediction, without_vague_values
 from autotune.records.limit import Limits
 from autotune.records.measurement import Facts, Measured, Setting
@@ -133,6 +134,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         workload_facts=workload_facts,
         # On another machine the program is another file, and a described problem has no known identity.
         identity=identity_of(plan.identity) if target.here and not plan.is_described else "",
+        marks=marks_of(study.objective, plan.identity),
     )
     limits = limits_of(study.limits, plan.objective.metrics)
     names = ", ".join(map(str, limits))
@@ -180,7 +182,7 @@ def with_known_installation(asked: Question, known: Sequence[Measured]) -> Quest
         StudyFileError: The space has errors.
     """
     setting = asked.setting
-    there = known_installation(setting, known) if asked.planned_with is not None else None
+    there = known_installation(setting, of_program(known, setting)) if asked.planned_with is not None else None
     if there is None or asked.planned_with is None:
         return asked
     new = {name: value for name, value in there.facts.items() if name not in setting.machine_facts}
@@ -203,7 +205,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
     Raises:
         CannotRunHereError: There are no measurements of the program.
     """
-    own = [row for row in known if row.setting.program == asked.setting.program]
+    own = of_program(known, asked.setting)
     has_costs = asked.plan.shape is not None or registry.costs(asked.setting.program) is not None
     if not own and not has_costs:
         programs = ", ".join(sorted({row.setting.program for row in known})) or "nothing"
@@ -220,7 +222,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
 def measurements_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured]]:
     """Return the setting, with its installation among the facts of its machine, and `known` with the same names."""
     setting = with_installation_apart(asked.setting)
-    return setting, unify_names(known, setting)
+    return setting, unify_names(of_program(known, setting), setting)
 
 
 def restrict(original: Question, rules: Iterable[str], given_as: str = "--where") -> Question:

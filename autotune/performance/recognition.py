@@ -5,7 +5,7 @@ import by its sizes. Equal facts show that they are the same.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
@@ -29,6 +29,26 @@ class KnownInstallation:
     rows: int
     total: int
     of_workload: bool
+
+
+def of_program(measured: Iterable[Measured], setting: Setting) -> list[Measured]:
+    """Return the measurements of the program of `setting`, under its name.
+
+    A study of any command is named after its file. What it runs shows that two names are the same program.
+    """
+    marks = frozenset(setting.marks)
+    own = []
+    for row in measured:
+        if row.setting.program == setting.program:
+            own.append(row)
+        elif not marks.isdisjoint(row.setting.marks):
+            own.append(replace(row, setting=_called_like(row.setting, setting)))
+    return own
+
+
+def _called_like(known: Setting, setting: Setting) -> Setting:
+    workload = f"{setting.program}{known.workload.removeprefix(known.program)}"
+    return replace(known, program=setting.program, workload=workload)
 
 
 def unify_names(measured: Sequence[Measured], setting: Setting) -> list[Measured]:

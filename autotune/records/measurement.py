@@ -31,6 +31,7 @@ class Setting(Stored):
         source: The source of the measurements: a study, a file or a page.
         identity: A digest of the program's version and its input; empty if unknown.
         nodes_known: Whether the source says on how many nodes the program ran.
+        marks: Marks of what runs, of a program that is named after its study.
     """
 
     program: str
@@ -42,6 +43,7 @@ class Setting(Stored):
     source: str = ""
     identity: str = ""
     nodes_known: bool = True
+    marks: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> int:

@@ -48,9 +48,13 @@ def find_file(name_or_path: str, known: Mapping[str, Path], noun: str) -> Path:
     if path.suffix == ".toml" or "/" in name_or_path:
         msg = f"no {noun} file at {name_or_path}"
         raise StudyFileError(msg)
+    file = f"./{name_or_path}.toml"
+    if Path(file).is_file():
+        msg = f"no {noun} that ships is called {name_or_path!r}; the file here is {file}"
+        raise StudyFileError(msg)
     msg = (
         f"no {noun} is called {name_or_path!r}{did_you_mean(name_or_path, known)}; "
-        f"known: {', '.join(known)}; a file of your own is given by its path, ./{name_or_path}.toml"
+        f"known: {', '.join(known)}; a file of your own is given by its path, {file}"
     )
     raise StudyFileError(msg)
 

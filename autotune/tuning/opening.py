@@ -22,14 +22,16 @@ from autotune.files import sweep_discarded
 from autotune.held_folders import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
+from autotune.performance.recognition import of_program
 from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.missing_values import missing_values
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE, Definition
 from autotune.scheduling.memory_bounds import carry_over_excess
+from autotune.storage.address import sqlite_path
 from autotune.storage.connection import Patience
-from autotune.storage.stored_study import check_continues, open_stored_study
+from autotune.storage.stored_study import check_continues, open_stored_study, stored_studies
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
@@ -121,6 +123,7 @@ def open_study(
             if runs == "launched":
                 replace_study_without_results(settings.url, settings.name, prepared.definition, display.line)
             check_continues(settings.url, settings.name, prepared.definition)
+            _name_same_study(settings, prepared.definition, display)
         check(prepared)
         least = study.verdict.nodes
         place.nodes(prepared.plan, least).check([prepared.space.default()], least)
@@ -149,6 +152,15 @@ def open_study(
             external.recall(store.runs(), standings_of(store, study.repeats.statistic))
         with store.memory_copy() if replay else nullcontext(store) as used:
             yield Opened(study, lock, place, used, prepared, facts, display, read_again)
+
+
+def _name_same_study(settings: SessionSettings, definition: Definition, display: Display) -> None:
+    """Print a line if a new study could continue a stored one that has another name, as that of a copied file."""
+    path = sqlite_path(settings.url)
+    stored = [] if path is not None and not path.exists() else stored_studies(settings.url)
+    same = [study.name for study in stored if not study.definition.differences(definition)]
+    if same and settings.name not in {study.name for study in stored}:
+        display.line(f"study {same[0]!r} here is about the same: --name {same[0]} continues it")
 
 
 def replace_study_without_results(url: str, name: str, definition: Definition, say: Callable[[str], None]) -> None:
@@ -271,7 +283,7 @@ def _memory(opened: Opened) -> MemoryNeed | None:
     if need is None:
         return None
     setting = setting_of(opened.store.name, opened.prepared.definition)
-    known = measurements([opened.settings.url], setting.program)
+    known = of_program(measurements([opened.settings.url]), setting)
     return carry_over_excess(need, setting.workload, [one for one in known if one.setting.source != setting.source])
 
 

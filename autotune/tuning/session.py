@@ -23,6 +23,7 @@ from autotune.errors import (
 )
 from autotune.held_folders import temporary_folder
 from autotune.performance.measurements.dataset import measurements, setting_of
+from autotune.performance.recognition import of_program
 from autotune.performance.rightsizing.right_size import RightSize
 from autotune.performance.warm_start import guide, warm_start
 from autotune.planning.prepare import Prepared
@@ -121,7 +122,7 @@ def _warm_start(opened: Opened, sampler: Proposer) -> None:
         return
     setting = setting_of(store.name, prepared.definition)
     try:
-        stored = measurements([opened.settings.url], setting.program)
+        stored = of_program(measurements([opened.settings.url]), setting)
     except StorageError as error:
         display.line(f"no warm start: {error}")
         return

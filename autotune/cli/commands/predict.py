@@ -19,18 +19,19 @@ from autotune.cli.common import (
 from autotune.cli.options import (
     DEFAULT_STORAGE,
     AlsoOption,
+    AnyStudyArgument,
     AsJson,
     InputOption,
     InstallationOption,
     ScriptFileOption,
     SetOption,
     Storage,
-    StudyArgument,
 )
 from autotune.cli.study_request import choose
 from autotune.errors import CannotRunHereError
 from autotune.formatting import configuration_text
 from autotune.held_folders import temporary_folder
+from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from autotune.performance.predict import Question, Target
@@ -48,7 +49,7 @@ MachineOption = Annotated[
 
 
 def predict(
-    name: StudyArgument,
+    name: AnyStudyArgument,
     machine: MachineOption = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of nodes that a run may use.")] = 1,
     installation: InstallationOption = None,
@@ -89,7 +90,7 @@ def predict(
     from autotune.performance.predict import question, restrict, with_known_installation
     from launchers.local import local_launcher
 
-    chosen = choose(name, changes, input_file, facts_file=facts_file)
+    chosen = choose(name, changes, input_file, facts_file=facts_file, url=storage_url(storage))
     targets = _targets(machine or [], nodes, installation or [])
     program = program_of(chosen.objective, chosen.name, mixed=chosen.is_mix)
     is_shipped = any(row.setting.program == program for row in load_shipped_measurements())

@@ -22,17 +22,17 @@ from autotune.cli.common import (
 from autotune.cli.notify import notify_at_end
 from autotune.cli.options import (
     AlsoOption,
+    AnyStudyArgument,
     InputOption,
     InstallationOption,
     PictureOption,
     ScriptFileOption,
     SetOption,
-    StudyArgument,
     with_options,
 )
 from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.cli.session_options import SessionOptions
-from autotune.cli.study_request import choose, launcher_settings
+from autotune.cli.study_request import choose, find_stored, launcher_settings
 from autotune.errors import CannotRunHereError, ExitCode
 from autotune.formatting import configuration_text
 from autotune.held_folders import temporary_folder
@@ -51,7 +51,7 @@ _ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 @with_options
 def rightsize(
-    name: StudyArgument,
+    name: AnyStudyArgument,
     deadline: Annotated[
         str | None, typer.Option("--deadline", metavar="DURATION", help="A run may take this time: 90s, 15m, 2h.")
     ] = None,
@@ -96,7 +96,8 @@ def rightsize(
     check_one_form(None if target is not None else script, as_json=session.as_json)
     check_has_script(script, target)
     limits = _limits(deadline, max_core_hours, max_energy)
-    study = choose(name, changes, input_file, launcher_settings(launcher, site))
+    url = storage_url(session.storage)
+    study = choose(name, changes, input_file, launcher_settings(launcher, site), url=url)
     if installation and machine is None:
         msg = "it is for a described machine: add --machine NAME; on this machine autotune asks the program itself"
         raise typer.BadParameter(msg, param_hint="--installation")
@@ -113,10 +114,12 @@ def rightsize(
     from autotune.comparison.rightsize_probes import SizingRequest
     from autotune.tuning.session import rightsize_study
 
-    url = storage_url(session.storage)
     urls = (url, *(storage_url(other) for other in also or ()))
     request = SizingRequest(limits, probes, max_nodes, whole_nodes, urls)
-    study, settings = session.resolve_study(study, study.name, studyfile.find(name))
+    if find_stored(url, name) is None:
+        study, settings = session.resolve_study(study, study.name, studyfile.find(name))
+    else:
+        study, settings = session.resolve_study(study, study.name if input_file else name)
     with notify_at_end(session.notify, settings.name) as end:
         with session.open_display(settings) as (paused, display):
             found, objective = rightsize_study(study, paused, display, request)
@@ -175,7 +178,7 @@ def _predict(
     target = find_target(machine, most_nodes or _find_most_nodes(machine), installation)
     asked = question(study, target, local_launcher(), scratch)
     check_target_is_time(asked.setting.metric)
-    known = measurements(urls, asked.setting.program)
+    known = measurements(urls)
     asked = with_known_installation(asked, known)
     for note in asked.plan.notes:
         errors().print(note, markup=False)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.common import names_over, output, print_json
-from autotune.cli.completion import study_files, study_names
 from autotune.cli.notify import notify_at_end
-from autotune.cli.options import InputOption, PictureOption, with_options
+from autotune.cli.options import AnyStudyArgument, InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.formatting import configuration_text
 from autotune.storage.address import sqlite_path, storage_url
@@ -25,20 +24,9 @@ if TYPE_CHECKING:
     from spaces import Configuration, Space
 
 
-def _complete_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    return [*study_names(ctx, incomplete), *study_files(incomplete)]
-
-
 @with_options
 def sweep(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="STUDY",
-            help="A stored study, a study that ships (qe), or a study file (./mine.toml).",
-            autocompletion=_complete_names,
-        ),
-    ],
+    name: AnyStudyArgument,
     over: Annotated[str, typer.Option("--over", metavar="NAME[,NAME]", help="Sweep this parameter, or two.")],
     values: Annotated[
         list[str] | None,

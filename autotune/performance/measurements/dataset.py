@@ -22,13 +22,14 @@ from autotune.studyfile.stored import study_of
 from launchers.software.digest import text_digest
 from objectives import registry
 from objectives.base import PARTS
+from objectives.program_marks import program_marks
 from spaces import Value
 
 _DIGEST = 8
 
 
-def measurements(urls: Iterable[str], program: str | None = None) -> list[Measured]:
-    """Return the measurements of a program, or of all programs: stored, imported and shipped.
+def measurements(urls: Iterable[str]) -> list[Measured]:
+    """Return the measurements of all programs: stored, imported and shipped.
 
     A trial counts with its value, a capped trial with its bound, and a failed trial as a failure. A measurement that
     was imported from several sources counts once. Left out are replays, and trials that are unfinished, were stopped
@@ -36,7 +37,6 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
 
     Args:
         urls: The addresses of the storages.
-        program: Only this program; None for all.
 
     Raises:
         StorageError: A storage cannot be read.
@@ -47,8 +47,7 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
     known: dict[Hashable, Measured] = {}
     for measurement in (*load_shipped_measurements(), *imported):
         known.setdefault(measurement.content, measurement)
-    everything += known.values()
-    return [measurement for measurement in everything if program in (None, measurement.setting.program)]
+    return [*everything, *known.values()]
 
 
 def study_measurements(
@@ -77,6 +76,11 @@ def study_measurements(
 def program_of(objective: str, study: str, *, mixed: bool = False) -> str:
     """Return the name of the program that a study tunes: the study's name for generic objectives and for a mix."""
     return study if mixed or registry.is_generic(objective) else objective
+
+
+def marks_of(objective: str, identity: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the marks of what a study runs; none for an objective that is a program itself."""
+    return program_marks(identity) if registry.is_generic(objective) else ()
 
 
 def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tuple[str, Facts]:
@@ -118,6 +122,7 @@ def setting_of(name: str, definition: Definition) -> Setting:
         workload_facts=workload_facts,
         source=f"study {name}",
         identity=identity_of(definition.identity),
+        marks=marks_of(definition.objective, definition.identity),
     )
 
 

@@ -162,7 +162,7 @@ class Predictor:
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
         from autotune.performance.predict import for_problem, predict, restrict, with_known_installation  # noqa: PLC0415
         from autotune.performance.predict import question as question_about  # noqa: PLC0415
-        from autotune.performance.recognition import unify_names  # noqa: PLC0415
+        from autotune.performance.recognition import of_program, unify_names  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
 
         target = _target(question)
@@ -178,7 +178,11 @@ class Predictor:
             notes = (*prepared.plan.notes, *remarks)
             prediction = predict(prepared, known, question.k)
         setting = prediction.setting
-        here = [row for row in unify_names(known, setting) if is_here(row, setting) and row.value is not None]
+        here = [
+            row
+            for row in unify_names(of_program(known, setting), setting)
+            if is_here(row, setting) and row.value is not None
+        ]
         return _answer(entry.name, target, prediction, here, notes)
 
 

@@ -31,6 +31,8 @@ from launchers.local import local_launcher
 from objectives.base import Metric
 from tests.support.command_line import invoke
 from tests.support.stored import add_trial
+from tests.support.fakes import definition, small_space
+from tests.support.warm import autotune
 
 STUDY = """
 objective = "command"
@@ -114,6 +116,28 @@ def test_a_prediction(known):
 
 
 TWO = ("predict", "./solver.toml", "--machine", "gadi", "--machine", "aion")
+
+
+def test_the_name_of_a_stored_study_is_taken_where_its_file_is(known):
+    study = load(Path("solver.toml")).model_dump(mode="json")
+    StudyStore.create("sqlite:///autotune.db", "solver", definition(small_space(), objective="command", study=study))
+    by_file = run(*GADI, "--json").stdout
+    with pytest.raises(StudyFileError, match=r"its file continues it: autotune study \./solver\.toml$"):
+        run("study", "solver")
+    with pytest.raises(
+        StudyFileError, match=r"is called 'solver'; the file here is \./solver\.toml"
+    ):
+        run("check", "solver")
+    Path("solver.toml").rename("moved.toml")
+    assert run("predict", "solver", *GADI[2:], "--json").stdout == by_file
+    changed = run("predict", "solver", *GADI[2:], "--json", "--set", "space.parameters.x.default=24").stdout
+    assert json.loads(changed) != json.loads(by_file)
+    sized = ("rightsize", "solver", "--machine", "gadi", "--deadline", "1h", "--json")
+    assert json.loads(run(*sized).stdout)
+    with pytest.raises(StudyFileError, match=r"autotune study \./solver\.toml, which is not there now"):
+        run("study", "solver")
+    with pytest.raises(StudyFileError, match="no study is called 'nothing'"):
+        run("predict", "nothing")
 
 
 def test_two_machines_are_a_row_each_and_a_ratio(known):

@@ -34,10 +34,10 @@ def busy(tmp_path, monkeypatch):
     claim.release()
 
 
-def started(folder, word, display=None, options=None):
+def started(folder, word, display=None, options=None, name="mine"):
     study = parse(
         {
-            "name": "mine",
+            "name": name,
             "objective": "command",
             "options": options or {"argv": ["echo", word]},
             "space": {"parameters": {"x": X}},
@@ -46,7 +46,7 @@ def started(folder, word, display=None, options=None):
     )
     url = f"sqlite:///{folder}/a.db"
     run_study(
-        study, SessionSettings(url, "mine", folder / "runs", this_machine(), local_launcher()), display or ListDisplay()
+        study, SessionSettings(url, name, folder / "runs", this_machine(), local_launcher()), display or ListDisplay()
     )
 
 
@@ -118,3 +118,15 @@ def test_what_a_killed_session_left_of_its_ray_is_removed_though_no_ray_starts(t
     with pytest.raises(BusyError):
         started(tmp_path, "{x}")
     assert not left.parent.exists()
+
+
+def test_a_copied_study_file_is_told_of_the_stored_study_that_it_could_continue(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "open_run_manager", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
+    lines = {}
+    for name, word in (("job", "{x}"), ("job", "{x}"), ("work", "{x}"), ("other", "-{x}")):
+        display = ListDisplay()
+        with pytest.raises(BusyError):
+            started(tmp_path, word, display, name=name)
+        lines[name] = [line for line in display.lines if "about the same" in line]
+    assert lines == {"job": [], "other": [], "work": ["study 'job' here is about the same: --name job continues it"]}
