@@ -1,16 +1,28 @@
 """How a job ended, as a failure: the part that is the same for every program."""
 
+import re
 import signal
 
 from launchers import EndReason, JobState
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, TimedOut
+from objectives.system_failures import DISK, failure_by, find_system_failure
 
 NO_ROOM = "no room is left in "
 """Begins a launcher's message that /dev/shm or TMPDIR was full during a run; memory mapped from there dies of SIGBUS.
 """
 
-_NO_SPACE = ("No space left on device", "Disk quota exceeded")
-_NO_MEMORY = ("Cannot allocate memory", "Out of memory", "out of memory", "std::bad_alloc", "oom-kill", "MemoryError")
+_SIGNALS = (
+    re.compile(r"exited on signal (\d+)"),  # Open MPI
+    re.compile(r"EXIT STRING: [^\n(]*\(signal (\d+)\)"),  # MPICH, Intel MPI (hydra)
+    re.compile(r"KILLED BY SIGNAL:\s*(\d+)"),  # Intel MPI
+)
+# A shell and mpirun add 128 to these; other exit codes from 129 up are the program's own.
+_FATAL = frozenset(
+    {
+        *(signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV),
+        *(signal.SIGTERM, signal.SIGXCPU, signal.SIGXFSZ),
+    }
+)
 
 
 def check_ending(output: Output) -> None:
@@ -37,32 +49,48 @@ def check_ending(output: Output) -> None:
     if status.exit_code == 0:
         return
     check_disk(output)
-    text = _end(output.stderr)
-    # The exit code is mpirun's; that a rank died of SIGBUS is only in what mpirun printed.
-    killed_by_bus = status.exit_code in {-signal.SIGBUS, 128 + signal.SIGBUS} or "Bus error" in text
-    if killed_by_bus and NO_ROOM in status.message:
+    text = f"{_end(output.stderr)}\n{_end(output.stdout)}"
+    number = signal_in(output)
+    # The exit code is mpirun's; that a rank died of SIGBUS may be only in what mpirun printed.
+    if (number == signal.SIGBUS or "Bus error" in text) and NO_ROOM in status.message:
         raise InfrastructureError(f"was killed by SIGBUS: {status.message}", code="disk-full")
-    if any(words in text for words in _NO_MEMORY) or "lack of memory" in status.message:
-        raise OutOfMemory(status.message or "ran out of memory", code="out-of-memory")
-    if status.exit_code == -signal.SIGKILL:
+    if "lack of memory" in status.message:
+        raise OutOfMemory(status.message, code="out-of-memory")
+    if (failure := find_system_failure(text)) is not None:
+        is_memory = isinstance(failure, OutOfMemory)
+        raise OutOfMemory(f"ran out of memory: {failure}", failure.code) if is_memory else failure
+    if number is not None:
+        raise _killed(number)
+
+
+def _killed(number: int) -> InfrastructureError | ApplicationError:
+    if number in {signal.SIGKILL, signal.SIGTERM}:
         # Programs do not kill themselves, and the machine had memory left: it was an operator or another program.
-        msg = "was killed from outside (SIGKILL)"
-        raise InfrastructureError(msg, code="killed")
-    if status.exit_code is not None and status.exit_code < 0:
-        name = signal_name(-status.exit_code)
-        msg = f"was killed by signal {-status.exit_code} ({name})"
-        raise ApplicationError(msg, code="signal")
+        return InfrastructureError(f"was killed from outside ({signal_name(number)})", code="killed")
+    return ApplicationError(f"was killed by signal {number} ({signal_name(number)})", code="signal")
+
+
+def signal_in(output: Output) -> int | None:
+    """Return the signal that ended a job or one of its ranks; None if there was none, or it is not known."""
+    for pattern in _SIGNALS:
+        if match := pattern.search(f"{output.stderr}\n{output.stdout}"):
+            return int(match[1]) if len(match[1]) < 4 else None
+    code = output.status.exit_code
+    if code is not None and code < 0:
+        return -code
+    return code - 128 if code is not None and code - 128 in _FATAL else None
 
 
 def check_disk(output: Output) -> None:
-    """Raise if the disk was full: missing results are then not the run's fault.
+    """Raise if the disk was full or the file server away: missing results are then not the run's fault.
 
     Raises:
-        InfrastructureError: The program or the launcher reported a full disk.
+        InfrastructureError: The program or the launcher reported it.
     """
-    words = next((text for text in _NO_SPACE if text in _end(output.stderr)), None)
-    if words is not None or "disk is full" in output.status.message:
-        raise InfrastructureError(words or output.status.message, code="disk-full")
+    if "disk is full" in output.status.message:
+        raise InfrastructureError(output.status.message, code="disk-full")
+    if (failure := failure_by(DISK, _end(output.stderr))) is not None:
+        raise failure
 
 
 def _end(text: str) -> str:

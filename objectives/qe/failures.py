@@ -18,20 +18,15 @@ from objectives.base import (
     RunFailure,
     TimedOut,
 )
-from objectives.ending import NO_ROOM, signal_name
+from objectives.ending import NO_ROOM, signal_in, signal_name
 from objectives.qe.output import PwOutput
+from objectives.system_failures import find_system_failure, rule, shorten_words
 
-_MAX_WORDS = 400  # characters of the program's output in a message; the run's folder keeps all of it
 _NOT_CONVERGED, _ALL_STEPS = 2, 3
 # Signs of a run that was stopped on its way: an earlier step or cycle of it may have converged.
 _CUT_SHORT = ("Maximum CPU time exceeded", "Signal Received, stopping", "Calculation (EXX) stopped")
 _RULER = re.compile(r"^\s*%{10,}\s*$")
 _ROUTINE = re.compile(r"^\s*Error in routine\s+(\S.*?)\s*\(\s*([-+]?\d{1,9})\s*\)\s*:?\s*$")
-_SIGNALS = (
-    re.compile(r"exited on signal (\d+)"),  # Open MPI
-    re.compile(r"EXIT STRING: [^\n(]*\(signal (\d+)\)"),  # MPICH, Intel MPI (hydra)
-    re.compile(r"KILLED BY SIGNAL:\s*(\d+)"),  # Intel MPI
-)
 
 
 @dataclass(frozen=True)
@@ -46,54 +41,26 @@ class ProgramError:
         return f"Error in routine {self.routine} ({self.code}): {self.message}"
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """A pattern in the output, and the failure that it means."""
-
-    sign: re.Pattern[str]
-    failure: type[RunFailure]
-    code: str
-
-
-def _rule(sign: str, failure: type[RunFailure], code: str) -> _Rule:
-    return _Rule(re.compile(sign, re.IGNORECASE), failure, f"qe.{code}")
-
-
-# In the order of the search: causes before their consequences.
-_SYSTEM = (
-    _rule(r"no space left on device|disk quota exceeded", InfrastructureError, "disk-full"),
-    _rule(r"error while loading shared libraries[^\n]*", ApplicationError, "library-missing"),
-    _rule(r"symbol lookup error[^\n]*|undefined symbol[^\n]*", ApplicationError, "library-unfit"),
-    _rule(r"not enough slots available[^\n]*(?:\n[^\n]+)?", ApplicationError, "too-few-slots"),
-    _rule(r"has detected an attempt to run as root", InfrastructureError, "root-refused"),
-    _rule(r"binding more processes than cpus|bind(?:ing)? (?:was )?requested[^\n]*", ApplicationError, "binding"),
-    _rule(r"No components were able to be opened in the \w+ framework[^\n]*", ApplicationError, "mpi-component"),
-    _rule(
-        r"unable to find the specified executable[^\n]*|could not access[^\n]*executable",
-        InfrastructureError,
-        "not-found",
-    ),
-    _rule(
-        r"cannot allocate memory|error allocating \d+ bytes|out of memory|std::bad_alloc|insufficient virtual memory"
-        r"|allocation would exceed memory limit|oom[-_ ]kill\w*[^\n]*|exceeded memory limit|memory allocation failed",
-        OutOfMemory,
-        "out-of-memory",
-    ),
-)
 _ROUTINES = (
-    _rule(r"mp_start_pools .*out of range", ApplicationError, "too-many-pools"),
-    _rule(r"mp_start_pools .*nproc_pool", ApplicationError, "pools-do-not-divide"),
-    _rule(r"mp_start_bands|band groups", ApplicationError, "band-groups"),
-    _rule(r"task.?groups?", ApplicationError, "task-groups"),
-    _rule(r"read_namelists", ApplicationError, "bad-namelist"),
-    _rule(r"read_cards|card_|read_.*card", ApplicationError, "bad-card"),
-    _rule(r"read_input|open_input_file", ApplicationError, "input-missing"),
-    _rule(r"readpp .*not found", ApplicationError, "pseudo-missing"),
-    _rule(r"readpp .*not readable|read_upf|upf_", ApplicationError, "pseudo-unreadable"),
-    _rule(r"no plane waves found|processes with no planes", ApplicationError, "too-many-ranks"),
-    _rule(r"allocat\w* .*(?:memory|fail)|cannot allocate", OutOfMemory, "out-of-memory"),
-    _rule(r"davcio|error (?:writing|opening)|write_rhog|error while writing", InfrastructureError, "file-not-written"),
-    _rule(
+    rule(r"mp_start_pools .*out of range", ApplicationError, "too-many-pools"),
+    rule(r"mp_start_pools .*nproc_pool", ApplicationError, "pools-do-not-divide"),
+    rule(r"mp_start_bands|band groups", ApplicationError, "band-groups"),
+    rule(r"task.?groups?", ApplicationError, "task-groups"),
+    rule(r"read_namelists", ApplicationError, "bad-namelist"),
+    rule(r"read_cards|card_|read_.*card", ApplicationError, "bad-card"),
+    rule(r"read_input|open_input_file", ApplicationError, "input-missing"),
+    rule(r"readpp .*not found", ApplicationError, "pseudo-missing"),
+    rule(r"readpp .*not readable|read_upf|upf_", ApplicationError, "pseudo-unreadable"),
+    rule(r"no plane waves found|processes with no planes", ApplicationError, "too-many-ranks"),
+    rule(r"allocat\w* .*(?:memory|fail)|cannot allocate", OutOfMemory, "out-of-memory"),
+    # What cannot be read was written by another number of ranks or pools, or by another calculation.
+    rule(
+        r"error (?:while |in )?reading|read_rhog|read_file|readfile|error opening (?:xml|data-file)|read_xml",
+        ApplicationError,
+        "file-not-read",
+    ),
+    rule(r"davcio|error (?:writing|opening)|write_rhog|error while writing", InfrastructureError, "file-not-written"),
+    rule(
         r"cdiaghg|rdiaghg|eigenvectors failed|S matrix not positive|problems computing cholesky",
         ApplicationError,
         "diagonalization",
@@ -127,7 +94,7 @@ def find_failure(output: Output, parsed: PwOutput, iteration_limit: int | None =
         return None
     return (
         _from_status(output)
-        or _from_rules(_SYSTEM, f"{output.stderr}\n{output.stdout}")
+        or find_system_failure(f"{output.stderr}\n{output.stdout}", "qe.")
         or _from_program_errors(output.stdout + "\n" + output.stderr)
         or _from_signal(output)
         or _from_text(output, parsed)
@@ -189,26 +156,19 @@ def _from_status(output: Output) -> RunFailure | None:
     return None
 
 
-def _from_rules(rules: tuple[_Rule, ...], text: str) -> RunFailure | None:
-    for rule in rules:
-        if match := rule.sign.search(text):
-            return rule.failure(_words(_line_around(text, match)), rule.code)
-    return None
-
-
 def _from_program_errors(text: str) -> RunFailure | None:
     errors = program_errors(text)
     if not errors:
         return None
     text = "; ".join(str(error) for error in errors)
-    for rule in _ROUTINES:
-        if any(rule.sign.search(f"{error.routine} {error.message}") for error in errors):
-            return rule.failure(_words(text), rule.code)
-    return ApplicationError(_words(text), f"qe.error.{re.sub(r'[^a-z0-9_]+', '_', errors[0].routine.lower())}")
+    for one in _ROUTINES:
+        if any(one.sign.search(f"{error.routine} {error.message}") for error in errors):
+            return one.failure(shorten_words(text), f"qe.{one.code}")
+    return ApplicationError(shorten_words(text), f"qe.error.{re.sub(r'[^a-z0-9_]+', '_', errors[0].routine.lower())}")
 
 
 def _from_signal(output: Output) -> RunFailure | None:
-    number = _signal_number(output)
+    number = signal_in(output)
     if number is None:
         return None
     name = signal_name(number)
@@ -218,18 +178,6 @@ def _from_signal(output: Output) -> RunFailure | None:
     if number == signal.SIGBUS and NO_ROOM in output.status.message:
         return InfrastructureError(f"killed by {name}: {output.status.message}", "qe.disk-full")
     return ApplicationError(f"killed by {name}", f"qe.signal.{name.lower().replace(' ', '-')}")
-
-
-def _signal_number(output: Output) -> int | None:
-    for pattern in _SIGNALS:
-        if match := pattern.search(f"{output.stderr}\n{output.stdout}"):
-            return int(match[1]) if len(match[1]) < 4 else None
-    code = output.status.exit_code
-    if code is not None and code < 0:
-        return -code
-    if code is not None and 128 < code < 128 + 65:  # as a shell and mpirun report it
-        return code - 128
-    return None
 
 
 def _from_text(output: Output, parsed: PwOutput) -> RunFailure | None:
@@ -250,7 +198,7 @@ def _from_text(output: Output, parsed: PwOutput) -> RunFailure | None:
 
 def _from_absence(output: Output, parsed: PwOutput) -> RunFailure | None:
     if "MPI_ABORT was invoked" in output.stderr:
-        return ApplicationError(_words(_line_with("MPI_ABORT was invoked", output.stderr)), "qe.mpi-abort")
+        return ApplicationError(shorten_words(_line_with("MPI_ABORT was invoked", output.stderr)), "qe.mpi-abort")
     if not output.stdout.strip():
         words = _last_words(output.stderr) or f"nothing was printed (exit code {output.status.exit_code})"
         return ApplicationError(words, "qe.no-output")
@@ -272,21 +220,10 @@ def _message_after(lines: list[str], place: int) -> str:
     return ""
 
 
-def _line_around(text: str, match: re.Match[str]) -> str:
-    start = text.rfind("\n", 0, match.start()) + 1
-    end = text.find("\n", match.end())
-    return text[start : end if end >= 0 else len(text)]
-
-
 def _line_with(words: str, text: str) -> str:
     return next((line for line in text.splitlines() if words in line), words)
 
 
 def _last_words(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip(" -\t")]
-    return _words("; ".join(lines[-3:]))
-
-
-def _words(text: str) -> str:
-    joined = " ".join(text.split())
-    return joined if len(joined) <= _MAX_WORDS else joined[: _MAX_WORDS - 3] + "..."
+    return shorten_words("; ".join(lines[-3:]))

@@ -1,0 +1,106 @@
+"""Failures of the machine, of MPI and of the loader, by their own words: the same for every program.
+
+The words decide whether the machine or the configuration is to blame: a configuration is not tried again.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, RunFailure
+
+_MAX_WORDS = 400  # characters of the program's output in a message; the run's folder keeps all of it
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pattern in the output, and the failure that it means."""
+
+    sign: re.Pattern[str]
+    failure: type[RunFailure]
+    code: str
+
+
+def rule(sign: str, failure: type[RunFailure], code: str) -> Rule:
+    """Return a rule; a space in its `sign` also matches the end of a line, since programs wrap their messages."""
+    return Rule(re.compile(sign.replace(" ", r"\s+"), re.IGNORECASE), failure, code)
+
+
+DISK = (
+    rule(r"no space left on device|disk quota exceeded|not enough space for /[^\n]*", InfrastructureError, "disk-full"),
+    rule(
+        r"stale (?:nfs )?file handle|input/output error|remote i/o error|transport endpoint is not connected"
+        r"|cannot send after transport endpoint shutdown",
+        InfrastructureError,
+        "file-server",
+    ),
+)
+"""Rules for disks and file servers, which programs may not notice."""
+
+# In the order of the search: causes before their consequences.
+_RULES = (
+    *DISK,
+    rule(r"error while loading shared libraries[^\n]*", ApplicationError, "library-missing"),
+    rule(r"symbol lookup error[^\n]*|undefined symbol: [^\n]*", ApplicationError, "library-unfit"),
+    rule(r"not enough slots available[^\n]*(?:\n[^\n]+)?", ApplicationError, "too-few-slots"),
+    rule(r"has detected an attempt to run as root", InfrastructureError, "root-refused"),
+    rule(
+        r"binding more processes than cpus[^\n]*|bind(?:ing)? (?:was )?requested[^\n]*|conflicting binding policy",
+        ApplicationError,
+        "binding",
+    ),
+    rule(r"No components were able to be opened in the \w+ framework[^\n]*", ApplicationError, "mpi-component"),
+    rule(
+        r"unable to find the specified executable[^\n]*|could not access(?: or execute an|[^\n]*) executable",
+        InfrastructureError,
+        "not-found",
+    ),
+    rule(
+        r"cannot allocate memory|error allocating \d+ bytes|out of memory|std::bad_alloc|insufficient virtual memory"
+        r"|allocation would exceed memory limit|oom[-_ ]kill\w*[^\n]*|exceeded memory limit|memory allocation failed"
+        r"|\bMemoryError\b",
+        OutOfMemory,
+        "out-of-memory",
+    ),
+    # Open MPI and PRRTE, MPICH's Hydra, Slurm, ssh.
+    rule(
+        r"(?:ORTE|PRRTE|PRTE) (?:has lost communication|was unable to reliably start)[^\n]*"
+        r"|(?:ORTE|PRRTE|PRTE) daemon has (?:unexpectedly )?failed[^\n]*"
+        r"|unable to complete a tcp connection[^\n]*|connection to proxy [^\n]*failed"
+        r"|lost connection to (?:a |the )?(?:remote )?(?:daemon|proxy)[^\n]*"
+        r"|hyd\w*[^\n]*assert \(!closed\) failed|ssh: connect to host[^\n]*|host key verification failed"
+        r"|due to node failure|node failure on [^\n]*|communication connection failure",
+        InfrastructureError,
+        "node-lost",
+    ),
+    rule(
+        r"uncorrectable ecc error[^\n]*|gpu (?:has fallen off the bus|is lost)[^\n]*",
+        InfrastructureError,
+        "device-lost",
+    ),
+)
+
+
+def find_system_failure(text: str, prefix: str = "") -> RunFailure | None:
+    """Return the failure of the machine, of MPI or of the loader in a failed run's output; None if it names none."""
+    return failure_by(_RULES, text, prefix)
+
+
+def failure_by(rules: Sequence[Rule], text: str, prefix: str = "") -> RunFailure | None:
+    """Return the failure of the first rule whose sign is in the text, with the line around it."""
+    for one in rules:
+        if match := one.sign.search(text):
+            return one.failure(shorten_words(_line_around(text, match)), f"{prefix}{one.code}")
+    return None
+
+
+def shorten_words(text: str) -> str:
+    """Return words of the output on one line of a message."""
+    joined = " ".join(text.split())
+    return joined if len(joined) <= _MAX_WORDS else joined[: _MAX_WORDS - 3] + "..."
+
+
+def _line_around(text: str, match: re.Match[str]) -> str:
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else len(text)]

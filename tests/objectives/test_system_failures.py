@@ -1,0 +1,101 @@
+"""Who is to blame for a failed run: the same for a command, a benchmark of ours and pw.x."""
+
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, JobState, JobStatus
+from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, RunFailure
+from objectives.command import CommandObjective, CommandOptions
+from objectives.ending import check_ending
+from objectives.qe.failures import find_failure
+from objectives.qe.output import parse
+
+START = "     Program PWSCF v.7.2 starts on 1Jan2024 at  1: 1: 1\n"
+RULER = " " + "%" * 60 + "\n"
+
+
+def ended(stderr, exit_code, stdout="", message=""):
+    status = JobStatus(JobState.ENDED, EndReason.EXITED, exit_code=exit_code, message=message)
+    return Output(stdout, stderr, status, Path("/nowhere"))
+
+
+def failure_of_command(output):
+    with pytest.raises(RunFailure) as caught:
+        CommandObjective(CommandOptions(argv=["solve"])).measure(output)
+    return caught.value
+
+
+CASES = [
+    ("ORTE has lost communication with a remote daemon.\n", 205, InfrastructureError, "node-lost"),
+    ("An ORTE daemon has unexpectedly failed after launch and before\n", 1, InfrastructureError, "node-lost"),
+    ("ORTE was unable to reliably start one or more daemons.\n", 213, InfrastructureError, "node-lost"),
+    ("PRTE has lost communication\nwith a remote daemon.\n", 1, InfrastructureError, "node-lost"),
+    ("ssh: connect to host n7 port 22: Connection timed out\n", 1, InfrastructureError, "node-lost"),
+    ("srun: error: *** STEP 1.0 ON n7 CANCELLED AT 0 DUE TO NODE\nFAILURE ***\n", 1, InfrastructureError, "node-lost"),
+    ("forrtl: Stale file handle\n", 29, InfrastructureError, "file-server"),
+    ("cp: cannot stat 'x': Stale NFS file handle\n", 1, InfrastructureError, "file-server"),
+    ("write: Input/output error\n", 1, InfrastructureError, "file-server"),
+    ("Cannot send after transport endpoint\nshutdown\n", 1, InfrastructureError, "file-server"),
+    ("CUDA error: uncorrectable ECC error encountered\n", 1, InfrastructureError, "device-lost"),
+    ("mpirun noticed that process rank 0 exited on signal 9 (Killed).\n", 137, InfrastructureError, "killed"),
+    ("", 137, InfrastructureError, "killed"),
+    ("", 143, InfrastructureError, "killed"),
+    (
+        "A request was made to bind to that would result in binding more\nprocesses than cpus on a resource:\n",
+        1,
+        ApplicationError,
+        "binding",
+    ),
+    ("There are not enough slots\navailable in the system\n", 1, ApplicationError, "too-few-slots"),
+    ("mpirun: it could not access\nor execute an executable:\n", 1, InfrastructureError, "not-found"),
+    ("solve: error while loading shared libraries: liba.so: no\n", 127, ApplicationError, "library-missing"),
+    ("Error allocating 6808 bytes\n", 1, OutOfMemory, "out-of-memory"),
+]
+
+
+@pytest.mark.parametrize(("stderr", "exit_code", "failure", "code"), CASES)
+def test_the_words_say_who_is_to_blame_for_every_program(stderr, exit_code, failure, code):
+    output = ended(stderr, exit_code)
+    found = failure_of_command(output)
+    assert (type(found), found.code) == (failure, code)
+    of_pwx = find_failure(ended(stderr, exit_code, START), parse(START))
+    assert (type(of_pwx), of_pwx.code) == (failure, f"qe.{code}")
+
+
+@pytest.mark.parametrize(
+    ("stderr", "exit_code", "code", "words"),
+    [
+        ("rank 1 exited on signal 11 (Segmentation fault).\n", 139, "signal", "SIGSEGV"),
+        ("", 139, "signal", "SIGSEGV"),
+        # Not every exit code above 128 is a signal: the program chose these.
+        ("last words\n", 130, "exit-code", "last words"),
+        ("last words\n", 205, "exit-code", "last words"),
+    ],
+)
+def test_a_program_that_ended_itself_is_to_blame(stderr, exit_code, code, words):
+    found = failure_of_command(ended(stderr, exit_code))
+    assert (type(found), found.code) == (ApplicationError, code)
+    assert words in str(found)
+
+
+def test_words_of_a_run_that_ended_well_are_no_failure():
+    check_ending(ended("Stale file handle, tried again; ORTE has lost communication with a remote daemon\n", 0))
+
+
+@pytest.mark.parametrize(
+    ("routine", "words", "failure", "code"),
+    [
+        ("davcio", 'error while reading from file "./out/x.wfc1"', ApplicationError, "file-not-read"),
+        ("davcio", 'error while writing to file "./out/x.wfc1"', InfrastructureError, "file-not-written"),
+        ("read_rhog", "error reading file charge-density.dat", ApplicationError, "file-not-read"),
+        ("pw_readfile", "error opening xml data file", ApplicationError, "file-not-read"),
+        ("diropn", "error opening ./out/x.wfc1", InfrastructureError, "file-not-written"),
+    ],
+)
+def test_what_pwx_cannot_read_is_the_configurations_and_what_it_cannot_write_the_machines(
+    routine, words, failure, code
+):
+    text = f"{START}{RULER}     Error in routine {routine} (10):\n     {words}\n{RULER}"
+    found = find_failure(ended("", 1, text), parse(text))
+    assert (type(found), found.code) == (failure, f"qe.{code}")
