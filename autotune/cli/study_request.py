@@ -17,7 +17,7 @@ from autotune.locks import IfHeld
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
-    from autotune.storage.readable import ReadableStudy
+    from autotune.storage.readable_study import ReadableStudy
     from autotune.studyfile import StudyFile
 
 ON_RAY = "--ray-address runs on the nodes of a Ray cluster: leave --launcher, --site and --cores out"
@@ -144,12 +144,12 @@ def find_stored(url: str, name: str) -> "ReadableStudy | None":
     """Return the stored study that a name means; None if it means a study that ships or a file, or nothing."""
     from autotune import studyfile
     from autotune.storage.address import sqlite_path
-    from autotune.storage.stored_study import stored_studies
+    from autotune.storage.stored_study import open_stored_studies
 
     path = sqlite_path(url)
     if name in studyfile.catalogue() or Path(name).is_file() or (path is not None and not path.exists()):
         return None
-    return next((one for one in stored_studies(url) if one.name == name and one.definition.study), None)
+    return next((one for one in open_stored_studies(url) if one.name == name and one.definition.study), None)
 
 
 def _refuse_stored_name(name: str, url: str) -> None:
@@ -158,7 +158,7 @@ def _refuse_stored_name(name: str, url: str) -> None:
     Raises:
         StudyFileError: The storage has a study of this name.
     """
-    from autotune.storage.address import shown
+    from autotune.storage.address import hide_password
 
     if (stored := find_stored(url, name)) is None:
         return
@@ -167,7 +167,7 @@ def _refuse_stored_name(name: str, url: str) -> None:
     path = file if "/" in file else f"./{file}"
     own = "" if stored.definition.study.get("name") == name else f" --name {name}"
     where = "" if Path(file).is_file() else ", which is not there now"
-    msg = f"study {name!r} is stored in {shown(url)}; its file continues it: autotune study {path}{own}{where}"
+    msg = f"study {name!r} is stored in {hide_password(url)}; its file continues it: autotune study {path}{own}{where}"
     raise StudyFileError(msg)
 
 

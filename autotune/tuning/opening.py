@@ -31,7 +31,7 @@ from autotune.records.study import REPLAY_NOTICE, Definition
 from autotune.scheduling.memory_bounds import carry_over_excess
 from autotune.storage.address import sqlite_path
 from autotune.storage.connection import Patience
-from autotune.storage.stored_study import check_continues, open_stored_study, stored_studies
+from autotune.storage.stored_study import check_continues, open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
@@ -157,7 +157,7 @@ def open_study(
 def _name_same_study(settings: SessionSettings, definition: Definition, display: Display) -> None:
     """Print a line if a new study could continue a stored one that has another name, as that of a copied file."""
     path = sqlite_path(settings.url)
-    stored = [] if path is not None and not path.exists() else stored_studies(settings.url)
+    stored = [] if path is not None and not path.exists() else open_stored_studies(settings.url)
     same = [study.name for study in stored if not study.definition.differences(definition)]
     if same and settings.name not in {study.name for study in stored}:
         display.line(f"study {same[0]!r} here is about the same: --name {same[0]} continues it")

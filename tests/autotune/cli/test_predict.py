@@ -124,9 +124,7 @@ def test_the_name_of_a_stored_study_is_taken_where_its_file_is(known):
     by_file = run(*GADI, "--json").stdout
     with pytest.raises(StudyFileError, match=r"its file continues it: autotune study \./solver\.toml$"):
         run("study", "solver")
-    with pytest.raises(
-        StudyFileError, match=r"is called 'solver'; the file here is \./solver\.toml"
-    ):
+    with pytest.raises(StudyFileError, match=r"is called 'solver'; the file here is \./solver\.toml"):
         run("check", "solver")
     Path("solver.toml").rename("moved.toml")
     assert run("predict", "solver", *GADI[2:], "--json").stdout == by_file
