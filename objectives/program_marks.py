@@ -9,8 +9,11 @@ from launchers.software.digest import text_digest
 INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|lua|tclsh|octave|node|(?:ba|da|k|z)?sh|Rscript)[\d.]*")
 """Matches the names of interpreters, which run a script."""
 
-# These start another program, so that they do not show which one is run.
-_STARTERS = re.compile(r"env|time|nice|nohup|timeout|numactl|taskset|mpirun|mpiexec|orterun|srun|jsrun|aprun|true|echo")
+# These run another program, or a program in their arguments, so that they do not show which one is run.
+_STARTERS = re.compile(
+    r"env|time|nice|nohup|timeout|numactl|taskset|mpirun|mpiexec|orterun|srun|jsrun|aprun|true|echo|[gm]?awk|sed|make"
+    r"|java|docker|podman|apptainer|singularity"
+)
 
 
 def program_marks(identity: Mapping[str, str]) -> tuple[str, ...]:

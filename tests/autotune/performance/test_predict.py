@@ -210,7 +210,11 @@ def test_a_default_value_that_a_rule_forbids_may_become_none(tmp_path):
 
 @pytest.mark.parametrize("known", [[], ["others"]])
 def test_of_a_program_that_was_never_measured_nothing_is_said(asked, known):
-    others = [replace(row, setting=replace(row.setting, program="others")) for row in rows(asked, "a")] if known else []
+    others = (
+        [replace(row, setting=replace(row.setting, program="others", marks=())) for row in rows(asked, "a")]
+        if known
+        else []
+    )
     with pytest.raises(CannotRunHereError, match=r"no measurements of 'solver'.*autotune storage import") as told:
         predict(asked, others, 5)
     assert told.value.exit_code == ExitCode.CANNOT_RUN_HERE
@@ -219,7 +223,8 @@ def test_of_a_program_that_was_never_measured_nothing_is_said(asked, known):
 
 def test_what_others_measured_of_other_programs_changes_nothing(asked):
     others = [
-        replace(row, setting=replace(row.setting, program="others"), value=1e-9) for row in rows(asked, "mars", 1.0)
+        replace(row, setting=replace(row.setting, program="others", marks=()), value=1e-9)
+        for row in rows(asked, "mars", 1.0)
     ]
     assert predict(asked, two(asked) + others, 3) == predict(asked, two(asked), 3)
 
