@@ -30,9 +30,8 @@ from autotune.studyfile.loading import load
 from launchers.local import local_launcher
 from objectives.base import Metric
 from tests.support.command_line import invoke
-from tests.support.stored import add_trial
 from tests.support.fakes import definition, small_space
-from tests.support.warm import autotune
+from tests.support.stored import add_trial
 
 STUDY = """
 objective = "command"
