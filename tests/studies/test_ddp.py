@@ -4,24 +4,22 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
+from tests.support import warm_torch
 from tests.support.processes import command_line, left_in, living
+from tests.support.warm_torch import PROGRAMS, PYTHON
 
 pytestmark = [
     pytest.mark.full,
 ]
 
-PROGRAMS = Path(__file__).parents[2] / "studies/programs/training"
-PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 TINY = ("--size", "8", "--samples", "24", "--batch-size", "8", "--report-every", "3", "--warm-up-steps", "3")
-# Where the number of workers does not matter: each needs two seconds to import torch.
+# Where it does not matter how many workers there are.
 ALONE = ("--workers", "1")
 VALIDATED = ("--validation-samples", "21")
 ENDLESS = (*TINY, "--reports", "1000000", "--loader-workers", "1")
@@ -29,20 +27,32 @@ ENDLESS = (*TINY, "--reports", "1000000", "--loader-workers", "1")
 needs_torch = pytest.mark.skipif(not PYTHON.is_file(), reason="no Python with torch here: AUTOTUNE_TORCH_PYTHON")
 
 
-def start(folder, *arguments, **variables):
-    command = [str(PYTHON), "-P", "-m", "ddp", *arguments]
+def environment_in(folder, **variables):
     mine = {name: value for name, value in os.environ.items() if not name.startswith("AUTOTUNE_")}
-    mine |= {"PYTHONPATH": str(PROGRAMS), "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", **variables}
-    pipe = subprocess.PIPE
+    return mine | {"PYTHONPATH": str(PROGRAMS), "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+
+
+def start(folder, *arguments, **variables):
+    """Start the program as a study does: each of its processes imports torch."""
+    command, pipe = [str(PYTHON), "-P", "-m", "ddp", *arguments], subprocess.PIPE
+    mine = environment_in(folder, **variables)
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, env=mine, start_new_session=True)
 
 
-def run(folder, *arguments, **variables):
-    """Return the exit code, the lines of standard output, and standard error."""
+def run_cold(folder, *arguments, **variables):
+    """Start the program; return the exit code, the lines of standard output, and standard error."""
     with start(folder, *arguments, **variables) as process:
         stdout, stderr = process.communicate()
     nothing_is_left(folder)
     return process.returncode, [json.loads(line) for line in stdout.splitlines()], stderr
+
+
+def run(folder, *arguments, **variables):
+    """Do as `run_cold`, in processes that have torch already."""
+    environment = environment_in(folder, **variables)
+    code, stdout, stderr = warm_torch.python(folder, "-m", "ddp", *arguments, environment=environment)
+    nothing_is_left(folder)
+    return code, [json.loads(line) for line in stdout.splitlines()], stderr
 
 
 def nothing_is_left(folder):
@@ -56,10 +66,10 @@ def nothing_is_left(folder):
 
 
 def with_torch(program):
-    """Return the output of a program that imports the training program."""
-    command = [str(PYTHON), "-P", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(PROGRAMS)}, check=True)
-    return done.stdout
+    """Return what a program prints that imports ours."""
+    code, stdout, stderr = warm_torch.python(PROGRAMS, "-c", program, environment=os.environ)
+    assert code == 0, stderr
+    return stdout
 
 
 def losses(lines):
@@ -70,7 +80,7 @@ def losses(lines):
 def plain(tmp_path_factory):
     """Four reports of two workers without interruption, and the loss on validation samples."""
     asked = (*TINY, *VALIDATED, "--reports", "4", "--loader-workers", "1")
-    code, lines, stderr = run(tmp_path_factory.mktemp("plain"), *asked)
+    code, lines, stderr = run_cold(tmp_path_factory.mktemp("plain"), *asked)
     assert (code, stderr) == (0, "")
     return lines
 
@@ -296,16 +306,16 @@ def test_a_killed_process_ends_the_run(victim, tmp_path):
 
 @needs_torch
 @pytest.mark.parametrize(
-    ("arguments", "exit_code", "words"),
+    ("do", "arguments", "exit_code", "words"),
     [
-        (("--learning-rate", "1e30", "--reports", "9"), 3, "diverged: the loss is "),
-        ((*ALONE, "--size", "10000000"), 12, "out of memory: "),  # more than any address space
-        ((*ALONE, "--compile", "1"), 1, "--compile 1 needs a C++ compiler"),
+        (run, ("--learning-rate", "1e30", "--reports", "9"), 3, "diverged: the loss is "),
+        (run, (*ALONE, "--size", "10000000"), 12, "out of memory: "),  # more than any address space
+        (run_cold, (*ALONE, "--compile", "1"), 1, "--compile 1 needs a C++ compiler"),  # torch reads CXX once
     ],
 )
-def test_what_cannot_go_on_says_so_by_its_exit_code(arguments, exit_code, words, tmp_path):
+def test_what_cannot_go_on_says_so_by_its_exit_code(do, arguments, exit_code, words, tmp_path):
     without_compiler = {"CXX": "/nowhere/c++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    code, lines, stderr = run(tmp_path, *TINY, *arguments, **without_compiler)
+    code, lines, stderr = do(tmp_path, *TINY, *arguments, **without_compiler)
     assert code == exit_code, stderr
     assert stderr.startswith(words)
     assert stderr.count("\n") == 1

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,58 +16,50 @@ import psutil
 import pytest
 
 from tests.studies.dna_folder import write_folder
+from tests.support import warm_torch
 from tests.support.processes import command_line, living
+from tests.support.warm_torch import PROGRAMS, PYTHON
 
 pytestmark = [
     pytest.mark.full,
+    pytest.mark.skipif(not PYTHON.is_file(), reason="no Python with torch here: AUTOTUNE_TORCH_PYTHON"),
 ]
 
-PROGRAMS = Path(__file__).parents[2] / "studies/programs/training"
 TINY = ("--length", "64", "--windows", "8", "--validation-windows", "16", "--batch-size", "4", "--filters", "4")
 FIGURES = {"val_auc", "val_loss", "val_dice", "val_iou", "val_site_iou", "train_loss", "train_auc"}
 STEP = {"step", *FIGURES, "elapsed_s"}
 SHARES = ("val_auc", "val_dice", "val_iou", "val_site_iou", "train_auc")
 
 
-@pytest.fixture(scope="module")
-def torch_python() -> Path:
-    """The interpreter that has torch."""
-    named = os.environ.get("AUTOTUNE_TORCH_PYTHON")
-    path = Path(named) if named else Path(sys.prefix, "share/autotune/torch/bin/python")
-    if not named and not path.exists():
-        pytest.skip("no Python with torch: set AUTOTUNE_TORCH_PYTHON")
-    return path
-
-
 class Program:
     """The program with a checkpoint folder."""
 
-    def __init__(self, python: Path, folder: Path) -> None:
-        self.python, self.folder = python, folder
+    def __init__(self, folder: Path, options: Sequence[str] = TINY) -> None:
+        self.folder, self.options = folder, options
 
-    def start(self, *options: str, steps: int | None = None, session: bool = False) -> "subprocess.Popen[str]":
-        environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "AUTOTUNE_CHECKPOINT": str(self.folder)}
-        environment.pop("AUTOTUNE_STEPS", None)
-        if steps:
-            environment["AUTOTUNE_STEPS"] = str(steps)
-        argv = [self.python, "-P", "-m", "dna", *TINY, *options]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(argv, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=session)
+    def start(self, *options: str) -> "subprocess.Popen[str]":
+        """Start it as a study does, in a session of its own: each of its processes imports torch."""
+        argv, pipe = [PYTHON, "-P", "-m", "dna", *self.options, *options], subprocess.PIPE
+        return subprocess.Popen(
+            argv, env=self._environment(None), stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
 
     def run(self, *options: str, steps: int | None = None, code: int = 0) -> tuple[list[dict[str, Any]], str]:
         """Return its lines and its standard error."""
-        return ended(self.start(*options, steps=steps), code)
+        words = ("-m", "dna", *self.options, *options)
+        exit_code, stdout, stderr = warm_torch.python(PROGRAMS, *words, environment=self._environment(steps))
+        assert exit_code == code, stderr
+        return [json.loads(line) for line in stdout.splitlines()], stderr
 
-
-def ended(process: "subprocess.Popen[str]", code: int = 0) -> tuple[list[dict[str, Any]], str]:
-    stdout, stderr = process.communicate()
-    assert process.returncode == code, stderr
-    return [json.loads(line) for line in stdout.splitlines()], stderr
+    def _environment(self, steps: int | None) -> dict[str, str]:
+        environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "AUTOTUNE_CHECKPOINT": str(self.folder)}
+        environment.pop("AUTOTUNE_STEPS", None)
+        return environment | ({"AUTOTUNE_STEPS": str(steps)} if steps else {})
 
 
 @pytest.fixture
-def program(torch_python: Path, tmp_path: Path) -> Program:
-    return Program(torch_python, tmp_path / "checkpoint")
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path / "checkpoint")
 
 
 @dataclass(frozen=True)
@@ -81,24 +72,21 @@ class Trained:
 
 
 @pytest.fixture(scope="module")
-def trained(torch_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("trained")
-    halved = Program(torch_python, folder / "halved")
-    processes = Program(torch_python, folder / "whole").start(steps=4), halved.start(steps=2)
-    whole, half = (ended(process)[0] for process in processes)
-    return Trained(whole, half, halved)
+    halved = Program(folder / "halved")
+    return Trained(Program(folder / "whole").run(steps=4)[0], halved.run(steps=2)[0], halved)
 
 
 def figures(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: line[name] for name in line if name != "elapsed_s"} for line in lines if "val_loss" in line]
 
 
-def test_it_has_the_parameters_of_the_published_network(torch_python: Path) -> None:
+def test_it_has_the_parameters_of_the_published_network() -> None:
     code = "from dna import network as n; print(n.parameter_counts(n.UNet(n.Shape())), n.Shape().down, n.Shape().up)"
-    found = subprocess.run(
-        [torch_python, "-P", "-c", code], env={"PYTHONPATH": str(PROGRAMS)}, capture_output=True, text=True, check=True
-    )
-    assert found.stdout == "(474017, 1952) (15, 22, 33, 49, 73, 109) (72, 48, 32, 21, 14)\n"
+    _, stdout, stderr = warm_torch.python(PROGRAMS, "-c", code, environment=os.environ)
+    assert stderr == ""
+    assert stdout == "(474017, 1952) (15, 22, 33, 49, 73, 109) (72, 48, 32, 21, 14)\n"
     assert 474_017 + 1_952 == 475_969
 
 
@@ -114,14 +102,13 @@ def test_each_epoch_has_its_line_and_the_end_names_the_best(trained: Trained) ->
 def test_a_checkpoint_of_other_settings_or_a_damaged_one_is_refused(trained: Trained, program: Program) -> None:
     program.folder.mkdir()
     (program.folder / "checkpoint.pt").write_bytes(b"half a checkp")
-    damaged = program.start()
     lines, stderr = trained.halved.run("--learning-rate", "0.5", "--batch-size", "8", "--data-seed", "2", code=2)
     assert lines == []
     assert "batch size 4 there, 8 here" in stderr
     assert "learning rate 0.001 there, 0.5 here" in stderr
     assert "data synthetic, seed 1" in stderr
     assert str(trained.halved.folder / "checkpoint.pt") in stderr
-    lines, stderr = ended(damaged, 2)
+    lines, stderr = program.run(code=2)
     assert lines == []
     assert "checkpoint.pt cannot be read" in stderr
     assert "Traceback" not in stderr
@@ -148,17 +135,15 @@ def test_a_loss_that_is_no_number_ends_it(program: Program) -> None:
     assert stderr in {f"diverged: the {name} loss is nan at step 1\n" for name in ("training", "validation")}
 
 
-def test_memory_that_runs_out_depends_on_the_batch(program: Program, torch_python: Path, tmp_path: Path) -> None:
+def test_memory_that_runs_out_depends_on_the_batch(program: Program, tmp_path: Path) -> None:
     options = ("--windows", "512", "--length", "2048", "--memory-limit-bytes", "600000000")
-    large = program.start(*options, "--batch-size", "512")
-    small = Program(torch_python, tmp_path / "small").start(*options, "--windows", "16", steps=1)
-    lines, stderr = ended(large, 12)
+    lines, stderr = program.run(*options, "--batch-size", "512", code=12)
     assert lines == []
     assert stderr == "out of memory: batch size 512 needs more than 600000000 bytes\n"
-    assert ended(small)[0][0]["step"] == 1
+    assert Program(tmp_path / "small").run(*options, "--windows", "16", steps=1)[0][0]["step"] == 1
 
 
-def test_a_request_to_stop_leaves_whole_epochs(program: Program, torch_python: Path, tmp_path: Path) -> None:
+def test_a_request_to_stop_leaves_whole_epochs(program: Program, tmp_path: Path) -> None:
     process = program.start("--epochs", "100000", "--patience", "100000", "--checkpoint-every", "100000")
     assert process.stdout is not None
     process.stdout.readline()
@@ -167,25 +152,23 @@ def test_a_request_to_stop_leaves_whole_epochs(program: Program, torch_python: P
     _, stderr = process.communicate()
     assert (process.returncode, stderr) == (0, "")
     assert end["stopped"] == "asked"
-    one_more = [
-        one.start("--patience", "100000", steps=end["step"] + 1)
-        for one in (program, Program(torch_python, tmp_path / "uninterrupted"))
-    ]
-    after, uninterrupted = (figures(ended(process)[0]) for process in one_more)
+    after, uninterrupted = (
+        figures(one.run("--patience", "100000", steps=end["step"] + 1)[0])
+        for one in (program, Program(tmp_path / "uninterrupted"))
+    )
     assert after == uninterrupted[-1:]
 
 
+@pytest.mark.parametrize("way", ["recompute", "host"])
 def test_activations_that_are_computed_again_or_kept_elsewhere_change_nothing(
-    trained: Trained, torch_python: Path, tmp_path: Path
+    way: str, trained: Trained, program: Program
 ) -> None:
-    ways = ("recompute", "host")
-    runs = [Program(torch_python, tmp_path / way).start("--activations", way, steps=2) for way in ways]
-    for one in runs:
-        for seen, expected in zip(figures(ended(one)[0]), figures(trained.half), strict=True):
-            assert seen == pytest.approx(expected, rel=1e-5)
+    lines, _ = program.run("--activations", way, steps=2)
+    for seen, expected in zip(figures(lines), figures(trained.half), strict=True):
+        assert seen == pytest.approx(expected, rel=1e-5)
 
 
-def test_ranks_learn_as_one_does_from_all_their_windows(torch_python: Path, tmp_path: Path) -> None:
+def test_ranks_learn_as_one_does_from_all_their_windows(tmp_path: Path) -> None:
     # Alike windows: a rank's share of a batch has the same mean and variance as all of it. Of five windows the last is
     # one rank's alone; the rates are the same.
     window, sites = np.random.default_rng(2).random((1, 512, 5)), np.zeros((1, 512, 1), dtype=np.float32)
@@ -194,31 +177,27 @@ def test_ranks_learn_as_one_does_from_all_their_windows(torch_python: Path, tmp_
     others = {"validation_x": np.random.default_rng(3).random((3, 512, 5)), "validation_y": sites.repeat(3, 0)}
     write_folder(tmp_path, **alike, **others)
 
-    def start(folder: str, steps: int, *options: str) -> "subprocess.Popen[str]":
-        environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "AUTOTUNE_STEPS": str(steps)}
-        environment["AUTOTUNE_CHECKPOINT"] = str(tmp_path / folder)
-        argv = [torch_python, "-P", "-m", "dna", "--data", str(tmp_path), "--filters", "4", *options]
-        return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def train(folder: str, steps: int, *options: str) -> list[dict[str, Any]]:
+        program = Program(tmp_path / folder, ("--data", str(tmp_path), "--filters", "4"))
+        return figures(program.run(*options, steps=steps)[0])
 
     one = ("--batch-size", "4", "--learning-rate", "0.02")
-    alone, in_parts = start("alone", 2, *one), start("parts", 2, *one, "--micro-batches", "3")
+    expected, parts = train("alone", 2, *one), train("parts", 2, *one, "--micro-batches", "3")
     two = ("--ranks", "2", "--batch-size", "2", "--learning-rate", "0.01", "--rate-scaling", "linear")
-    began, _ = ended(start("two", 1, *two))
-    goes_on, _ = ended(start("two", 2, *two))  # from the checkpoint
-    seen, expected = figures([*began, *goes_on]), figures(ended(alone)[0])
+    seen = train("two", 1, *two)
+    seen += train("two", 2, *two)  # from the checkpoint
     assert [line["step"] for line in seen] == [1, 2]
     for name in ("train_loss", "train_auc"):
         assert [line[name] for line in seen] == pytest.approx([line[name] for line in expected], rel=1e-3)
-    parts = figures(ended(in_parts)[0])
     assert [line["train_loss"] for line in parts] == pytest.approx([line["train_loss"] for line in seen], rel=1e-3)
     # The moving variances are of fewer bases at once.
     assert [line["val_loss"] for line in seen] == pytest.approx([line["val_loss"] for line in expected], rel=0.05)
 
 
 @pytest.mark.parametrize("ending", ["asked", "rank killed", "first killed"])
-def test_ranks_end_together(torch_python: Path, tmp_path: Path, ending: str) -> None:
+def test_ranks_end_together(tmp_path: Path, ending: str) -> None:
     options = ("--ranks", "2", "--epochs", "100000", "--patience", "100000", "--checkpoint-every", "100000")
-    process = Program(torch_python, tmp_path / "kept").start(*options, session=True)
+    process = Program(tmp_path / "kept").start(*options)
     assert process.stdout is not None
     process.stdout.readline()
     children = psutil.Process(process.pid).children()
@@ -244,10 +223,8 @@ def test_ranks_end_together(torch_python: Path, tmp_path: Path, ending: str) -> 
     pytest.fail(f"left: {left}")
 
 
-def test_it_trains_on_a_folder(torch_python: Path, tmp_path: Path) -> None:
+def test_it_trains_on_a_folder(tmp_path: Path) -> None:
     write_folder(tmp_path)
     options = ("--data", str(tmp_path), "--precision", "bfloat16", "--auc-thresholds", "1001", "--threads", "2")
-    argv = [torch_python, "-P", "-m", "dna", *options]
-    environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "AUTOTUNE_STEPS": "1"}
-    found = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
-    assert set(json.loads(found.stdout.splitlines()[0])) == STEP
+    lines, _ = Program(tmp_path / "checkpoint", options).run(steps=1)
+    assert set(lines[0]) == STEP
