@@ -10,6 +10,7 @@ from pathlib import Path
 from autotune.records.study import State
 from autotune.storage.study_store import StudyStore
 from tests.launchers.fakes.cluster import FakeCluster
+from tests.support.fork_server import Fork
 from tests.support.quick_study import quick_sections
 from tests.support.study_folder import StudyFolder
 from tests.support.waiting import PATIENCE_S
@@ -108,7 +109,7 @@ class PbsStudy(StudyFolder):
             path.with_suffix(".new").write_text(folders)
             path.with_suffix(".new").replace(path)
 
-    def start(self, *more: str) -> subprocess.Popen[bytes]:
+    def start(self, *more: str) -> Fork:
         """Start a session."""
         words = ("--launcher", "pbs", "--site", "./site.toml", *more)
         return super().start(*words, python=("-c", _AUTOTUNE), environment=self._environment)
@@ -117,8 +118,8 @@ class PbsStudy(StudyFolder):
         """Run a session to its end."""
         assert self.start(*more).wait(PATIENCE_S) == 0, self.log
 
-    def kill(self, session: subprocess.Popen[bytes]) -> None:
-        """Kill a session with SIGKILL."""
+    def kill(self, session: Fork) -> None:
+        """End a session without a word."""
         session.send_signal(signal.SIGKILL)
         session.wait()
 

@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.warm import autotune
+from tests.support import warm
+from tests.support.fork_server import Fork
 
 
 @dataclass
@@ -16,21 +15,15 @@ class StudyFolder:
     """A folder with the study file `mine.toml`; its program may append lines to `launches.log`."""
 
     folder: Path
-    sessions: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False)
+    sessions: list[Fork] = field(default_factory=list, init=False)
 
     def start(
         self, *words: str, python: Sequence[str] = ("-m", "autotune"), environment: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[bytes]:
-        """Start a session that prints to `session.log`."""
+    ) -> Fork:
+        """Start a session; `session.log` gets what it prints."""
         with (self.folder / "session.log").open("ab") as log:
-            session = subprocess.Popen(
-                [sys.executable, *python, "study", "./mine.toml", *words],
-                cwd=self.folder,
-                env=os.environ if environment is None else environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            given = os.environ if environment is None else environment
+            session = warm.start(self.folder, [*python, "study", "./mine.toml", *words], given, log)
         self.sessions.append(session)
         return session
 
@@ -46,8 +39,8 @@ class StudyFolder:
         return (self.folder / "session.log").read_text()
 
     def table(self, *options: str) -> list[dict[str, object]]:
-        """Return the output of `autotune trials mine --json` with these options; empty without a storage."""
-        asked = autotune(self.folder, "trials", "mine", *options, "--json")
+        """Return what `autotune trials mine --json` prints with these options; nothing while there is no storage."""
+        asked = warm.autotune(self.folder, "trials", "mine", *options, "--json")
         return json.loads(asked.stdout) if asked.returncode == 0 else []
 
     def launches(self, kind: str) -> list[list[str]]:

@@ -1,18 +1,19 @@
 """Run `python -m autotune` without the seconds of its imports: run as `python -m tests.support.warm FD`.
 
-`test_played_front_pages.py` starts commands without this server, as do tests that kill sessions.
+`test_played_front_pages.py` starts commands without this server.
 """
 
 import os
-import runpy
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import IO
 
 from autotune.cli.command_table import COMMANDS
-from tests.support.fork_server import ForkServer, serve
+from tests.support.fork_server import Fork, ForkServer, run_as_python, serve
 
 # Commands import what they need when they run; a session imports nearly everything.
 _IMPORTED = (
@@ -21,7 +22,6 @@ _IMPORTED = (
         f"autotune.cli.commands.{one.module}" for entry in COMMANDS for one in (entry, *entry.commands) if one.module
     ),
 )
-_servers: list[ForkServer] = []
 
 
 def autotune(
@@ -33,22 +33,28 @@ def autotune(
     environment sets COLUMNS.
     """
     given = os.environ if environment is None else environment
-    if not _servers or _servers[-1].is_closed:
-        _servers.append(ForkServer([sys.executable, "-m", "tests.support.warm"]))
-    return subprocess.CompletedProcess(
-        ["autotune", *words], *_servers[-1].run(folder, words, {"COLUMNS": "200", **given, **variables})
-    )
+    ended = _server().run(folder, ["-m", "autotune", *words], {"COLUMNS": "200", **given, **variables})
+    return subprocess.CompletedProcess(["autotune", *words], *ended)
+
+
+def start(folder: Path, words: Sequence[str], environment: Mapping[str, str], log: IO[bytes]) -> Fork:
+    """Start Python with these words, which begin with `-m MODULE` or `-c PROGRAM`; it prints to a file."""
+    return _server().start(folder, words, environment, log, log)
+
+
+@cache
+def _server() -> ForkServer:
+    return ForkServer([sys.executable, "-m", "tests.support.warm"])
 
 
 def main() -> None:
-    """Serve until the tests end; in a fork, run as `python -m autotune`."""
+    """Serve until the tests end; in a fork, run as Python with its words."""
     before = set(os.environ)
     for name in _IMPORTED:
         import_module(name)
     words = serve(int(sys.argv[1]), before)
     if words is not None:
-        sys.argv = ["autotune", *words]
-        runpy.run_module("autotune", run_name="__main__", alter_sys=True)
+        run_as_python(words)
 
 
 if __name__ == "__main__":

@@ -5,20 +5,19 @@ Run as `PYTHON -P -m tests.support.warm_torch FD`. Tests that kill or stop a tra
 
 import multiprocessing
 import os
-import runpy
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from tests.support.fork_server import ROOT, ForkServer, serve
+from tests.support.fork_server import ROOT, ForkServer, run_as_python, serve
 
 PROGRAMS = ROOT / "studies/programs/training"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 """The interpreter that has torch, which need not exist."""
 # torch.optim imports torch._dynamo when an optimizer takes its first step.
 _IMPORTED = ("ddp.trainer", "dna.rank", "torch._dynamo")
-_servers: list[ForkServer] = []
 
 
 def python(folder: Path, *words: str, environment: Mapping[str, str]) -> tuple[int, str, str]:
@@ -26,10 +25,13 @@ def python(folder: Path, *words: str, environment: Mapping[str, str]) -> tuple[i
 
     Processes that the program spawns are forks instead, since they would import torch again.
     """
-    if not _servers or _servers[-1].is_closed:
-        path = os.pathsep.join(map(str, (ROOT, PROGRAMS)))
-        _servers.append(ForkServer([str(PYTHON), "-P", "-m", "tests.support.warm_torch"], PYTHONPATH=path))
-    return _servers[-1].run(folder, words, environment)
+    return _server().run(folder, words, environment)
+
+
+@cache
+def _server() -> ForkServer:
+    path = os.pathsep.join(map(str, (ROOT, PROGRAMS)))
+    return ForkServer([str(PYTHON), "-P", "-m", "tests.support.warm_torch"], PYTHONPATH=path)
 
 
 def main() -> None:
@@ -43,12 +45,7 @@ def main() -> None:
         return
     context = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda method=None: context
-    kind, program, *rest = words
-    if kind == "-m":
-        sys.argv = [program, *rest]
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
-    else:
-        exec(compile(program, "<words>", "exec"), {"__name__": "__main__"})
+    run_as_python(words)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fork_server import Fork
 from tests.support.quick_study import quick_sections
 from tests.support.study_folder import StudyFolder
 from tests.support.waiting import wait_for
@@ -62,7 +63,7 @@ class SlurmStudy(StudyFolder):
         (self.folder / "work.py").write_text(PROGRAM)
         (self.folder / "site.toml").write_text(SITE.format(walltime=walltime))
 
-    def start(self, *more: str) -> subprocess.Popen[bytes]:
+    def start(self, *more: str) -> Fork:
         return super().start("--launcher", "slurm", "--site", "./site.toml", *more)
 
     def asked(self, *words: str) -> subprocess.CompletedProcess[str]:
