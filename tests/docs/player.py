@@ -29,8 +29,9 @@ _CURL = 'fail-with-body\nsilent\nshow-error\nnoproxy = "*"\n'
 _INSTALL = r"python -m pip install -e (\S+)"
 _PACKAGES = ".packages"
 _INSTALLED = f"python -m pip install --quiet --no-index --no-build-isolation --no-deps --target {_PACKAGES} --upgrade"
-# Syntax that only a shell understands.
+# Syntax that only a shell understands, and the quotes in which it has no meaning.
 _SHELL = re.compile(r"[&|<>;$`*?~(){}#\\]")
+_QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
 _READY_S = 60.0
 _END_S = 60.0
 
@@ -87,7 +88,7 @@ class Player:
             return
         # A process that has imported autotune knows nothing of a package that the page has installed since.
         installed = (self.folder / _PACKAGES).exists()
-        plain = line.startswith("autotune ") and not installed and not _SHELL.search(line)
+        plain = line.startswith("autotune ") and not installed and not _SHELL.search(_QUOTED.sub("", line))
         argv = shlex.split(line) if plain else ["bash", "-c", line]
         self.said[command.words] = self.run(argv, where, command.exit_code)
 
@@ -156,10 +157,12 @@ def shortened(line: str) -> str:
     """Return a command with less to do: about the root of the trials, few comparisons, two seeds of a replay.
 
     The root preserves the order of numbers of trials, so that a command that continues a study still adds trials. A
-    command without a number gets at most eight; the default of a study file is fifty.
+    command without a number gets five; the default of a study file is fifty.
     """
     line = re.sub(r"(autotune replay .*--seeds) \d+", r"\1 2", line)
     line = re.sub(r"(autotune confirm .*--max-pairs) \d+", r"\1 5", line)
+    if "--rounds" not in line:
+        line = re.sub(r"\bautotune ablate \S+", r"\g<0> --rounds 3", line)
     if "--repeats" not in line:
         line = re.sub(r"\bautotune sweep \S+", r"\g<0> --repeats 3", line)
     if not re.search(_STUDY, line) or "--dry-run" in line:
@@ -167,7 +170,7 @@ def shortened(line: str) -> str:
     line = re.sub(r"--trials (\d+)", lambda found: f"--trials {math.isqrt(int(found[1])) + 2}", line)
     line = line.replace("--trials auto", "--trials auto --set budget.max_trials=4")
     if "--trials" not in line:
-        line = re.sub(_STUDY, r"\1 --set budget.trials=8", line)
+        line = re.sub(_STUDY, r"\1 --set budget.trials=5", line)
     return re.sub(_STUDY, rf"\1 {' '.join(QUICK)}", line)
 
 

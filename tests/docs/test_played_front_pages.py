@@ -42,6 +42,8 @@ def test_a_command_of_the_first_pages(folder, command):
         words += [*QUICK, "--trials", "1" if "--input" in words else "4"]
     if words[0] == "sweep":
         words += ["--repeats", "1"]
+    if words[0] == "watch":
+        words += ["--pairs", "3"]
     if words[0] == "rightsize":
         words += ["--input", "my.in"]  # the study that is called qe here is of it, not of the shipped input
     ended = (autotune if command in words_of("README.md") else warm_autotune)(folder, words)
@@ -55,5 +57,6 @@ def test_a_command_of_the_first_pages(folder, command):
         return
     expected = 1 if "--configuration" in words else 0
     assert ended.returncode == expected, ended.stderr
-    written = words[words.index("--output") + 1] if "--output" in words else "qe.html"
+    page = "studies.html" if words[:3] == ["report", "qe", "replay"] else "qe.html"
+    written = words[words.index("--output") + 1] if "--output" in words else page
     assert ended.stdout or (words[0] == "report" and f"report: {written}" in ended.stderr)

@@ -22,9 +22,9 @@ QUICK = [
         "verdict.max_pairs=3",
         "verdict.rounds=2",
         "verdict.candidates=1",
-        "repeats.max_runs=2",
+        "repeats.max_runs=1",
         "repeats.warm_up_runs=0",
-        "repeats.baseline_runs=2",
+        "repeats.baseline_runs=1",
     )
     for word in ("--set", change)
 ]
