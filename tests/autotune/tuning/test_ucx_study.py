@@ -29,6 +29,9 @@ STUDIES = {
     "merge": ("options.benchmark=merge", "options.iterations=3", "options.warm_up=1", 'options.only=["UCXPY_*"]'),
 }
 
+# The benchmark makes no difference to these.
+ONE = pytest.mark.parametrize("studied", ["perftest"], indirect=True)
+
 
 def has_ucxx() -> bool:
     python = Path(sys.prefix) / "share" / "autotune" / "ucx" / "bin" / "python"
@@ -75,6 +78,7 @@ def runs(folder: Path) -> int:
         return count
 
 
+@ONE
 def test_the_same_command_again_runs_nothing(studied):
     folder, found, _, changes = studied
     before = runs(folder)
@@ -84,6 +88,7 @@ def test_the_same_command_again_runs_nothing(studied):
     assert runs(folder) == before
 
 
+@ONE
 def test_the_winner_can_be_taken_apart_and_drawn(studied):
     folder, found, *_ = studied
     ended = autotune(folder, "ablate", "ucx", "--rounds", "3", "--picture", "bars.svg")
