@@ -119,7 +119,7 @@ class PbsStudy(StudyFolder):
         assert self.start(*more).wait(PATIENCE_S) == 0, self.log
 
     def kill(self, session: Fork) -> None:
-        """End a session without a word."""
+        """Kill a session with SIGKILL."""
         session.send_signal(signal.SIGKILL)
         session.wait()
 

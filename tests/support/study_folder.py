@@ -20,7 +20,7 @@ class StudyFolder:
     def start(
         self, *words: str, python: Sequence[str] = ("-m", "autotune"), environment: Mapping[str, str] | None = None
     ) -> Fork:
-        """Start a session; `session.log` gets what it prints."""
+        """Start a session that prints to `session.log`."""
         with (self.folder / "session.log").open("ab") as log:
             given = os.environ if environment is None else environment
             session = warm.start(self.folder, [*python, "study", "./mine.toml", *words], given, log)
@@ -39,7 +39,7 @@ class StudyFolder:
         return (self.folder / "session.log").read_text()
 
     def table(self, *options: str) -> list[dict[str, object]]:
-        """Return what `autotune trials mine --json` prints with these options; nothing while there is no storage."""
+        """Return the output of `autotune trials mine --json` with these options; empty without a storage."""
         asked = warm.autotune(self.folder, "trials", "mine", *options, "--json")
         return json.loads(asked.stdout) if asked.returncode == 0 else []
 
