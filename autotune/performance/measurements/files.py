@@ -34,6 +34,12 @@ def read_any(
     Raises:
         ImportFileError: The kind of the file is unknown, or it has errors; the message says what to do.
     """
+    return _read_by_kind(path, mapping, given, place).without_unusable()
+
+
+def _read_by_kind(
+    path: Path, mapping: Path | None, given: Mapping[str, str | None], place: FindMachine
+) -> ImportedMeasurements:
     if path.is_dir() or (mapping is None and _seems_output(path)):
         return _read_outputs(path, given, place)
     if path.suffix == ".toml":

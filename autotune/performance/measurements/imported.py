@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from autotune.formatting import configuration_text
 from autotune.records.measurement import Facts, Measured
 
 FindMachine = Callable[[str, int | None], tuple[str, Facts]]
@@ -29,6 +30,17 @@ class ImportedMeasurements:
     measured: tuple[Measured, ...]
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def without_unusable(self) -> "ImportedMeasurements":
+        """Leave out values of 0 or less, since models and verdicts compare values by their ratio."""
+        usable, reasons = [], []
+        for one in self.measured:
+            if one.value is not None and one.value <= 0.0:
+                reason = f"{one.setting.metric.name} is 0 or less, but values are compared by ratio"
+                reasons.append((reason, configuration_text(one.configuration)))
+            else:
+                usable.append(one)
+        return replace(self, measured=tuple(usable), left_out=(*self.left_out, *summarise_reasons(reasons)))
 
     @property
     def settings(self) -> list[tuple[str, str, str, str]]:

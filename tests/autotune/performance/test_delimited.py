@@ -84,6 +84,18 @@ def test_machine_workload_nodes_and_runs_may_be_columns():
     assert found[0].runs == 5
 
 
+def test_values_that_no_ratio_can_compare_are_left_out_and_counted(tmp_path):
+    (tmp_path / "r.csv").write_text("lr,loss\n0.1,-1.5\n0.2,0\n0.4,0.5\n", encoding="utf-8")
+    (tmp_path / "m.toml").write_text(
+        "program = 'mine'\nsource = 's'\ncsv = 'r.csv'\nmachine = 'm1'\nparameters = { lr = 'lr' }\n"
+        "[[metrics]]\nname = 'loss'\nkind = 'other'\ncolumn = 'loss'\n[workload]\nname = 'w'\n",
+        encoding="utf-8",
+    )
+    found = read_any(tmp_path / "m.toml", None, {}, lambda name, _: (name, {}))
+    assert [one.value for one in found.measured] == [0.5]
+    assert found.left_out == ("2 x loss is 0 or less, but values are compared by ratio: lr=0.1, lr=0.2",)
+
+
 def test_whole_numbers_beside_empty_cells_as_other_programs_write_them():
     (first, second) = read("ranks,pools,seconds\n4.0,2.0,1\n8.0,,1\n").measured
     assert dict(first.configuration) == {"np": 4, "npool": 2}
