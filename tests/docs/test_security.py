@@ -49,7 +49,7 @@ event streams end with it
 is written before an order is carried out
     autotune/service/test_audit.py::test_an_order_is_written_down_before_it_is_carried_out_and_a_refusal_after
 starts studies of the catalogue by their names
-    autotune/service/test_service.py::test_nothing_but_a_study_of_the_catalogue_is_started
+    autotune/service/test_studies.py::test_only_a_study_of_the_catalogue_is_started
 Send a command, an option, a file or a path
     autotune/supervision/test_desired_state.py::test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell
 nothing: every request needs a token
