@@ -35,8 +35,8 @@ MARK = "mark"
 HOME = "home"
 """The attribute with the storage in which a study was made; copies keep the original's."""
 
-AMENDED = "amended"
-"""The attribute of a study with a token for each amendment of its runs."""
+CORRECTED = "amended"
+"""The attribute of a study with a token for each correction of its runs."""
 
 LABELS = "labels"
 """The attribute of a study with its tags, its note, and whether it is archived."""

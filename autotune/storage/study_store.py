@@ -20,12 +20,12 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import hide_password, place
-from autotune.storage.amendment import Amendment, amend
 from autotune.storage.connection import Patience, storage_errors, write_transaction
 from autotune.storage.leases import Fence, LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_storage import connect, log_engine, open_for_writing
 from autotune.storage.readable_study import ABANDONED, DEFINITION, HOME, MARK, check_same, runs_of_tuning, study_key
+from autotune.storage.run_corrections import RunCorrections, correct_runs
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, Throttle, remove_deleted_studies
 from autotune.storage.trial_table import TrialEnding, TrialTable, as_open, trial_table
 from spaces import Configuration, Space
@@ -225,15 +225,15 @@ class StudyStore:
 
     @_patient
     def runs_by_key(self) -> Mapping[int, Run]:
-        """Return every run by its key in the log, for an `Amendment`."""
+        """Return every run by its key in the log, for `RunCorrections`."""
         with storage_errors(self._url):
             return self._log.by_key()
 
-    def amend(self, amendment: Amendment) -> None:
-        """Apply an amendment in one transaction; the caller must hold the study's lock."""
+    def correct_runs(self, corrections: RunCorrections) -> None:
+        """Apply corrections in one transaction; the caller must hold the study's lock."""
         assert isinstance(self._storage, RDBStorage)
         with storage_errors(self._url):
-            amend(log_engine(self._url, self._storage), self._study_id, self.key, amendment)
+            correct_runs(log_engine(self._url, self._storage), self._study_id, self.key, corrections)
             # Optuna's cache of finished trials is out of date now.
             self._study = optuna.load_study(study_name=self.name, storage=self._storage)
 

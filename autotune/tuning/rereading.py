@@ -24,8 +24,8 @@ from autotune.planning.prepare import Prepared, prepare
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import STOPPED, Run, changed_readings
-from autotune.storage.amendment import Amendment
 from autotune.storage.readable_study import CONCLUSIONS, DEFINITION, READINGS, check_same
+from autotune.storage.run_corrections import RunCorrections
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from launchers import EndReason
@@ -152,8 +152,8 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
         "kept": found.kept,
     }
     conclusions = dict.fromkeys(CONCLUSIONS) if other or aside else {}
-    store.amend(
-        Amendment(
+    store.correct_runs(
+        RunCorrections(
             outcomes=other,
             aside=aside,
             reopened=sorted(affected),

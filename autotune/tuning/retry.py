@@ -6,7 +6,7 @@ from autotune.records.outcome import ANOTHER_PACE, DISTURBED, SHARED_CORES, Outc
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run, State, TrialRecord
 from autotune.statistics.standings import Standings
-from autotune.storage.amendment import Amendment
+from autotune.storage.run_corrections import RunCorrections
 from autotune.storage.study_store import StudyStore
 
 # The code of a run that worked, but whose trial starts over because another run of it failed.
@@ -63,4 +63,4 @@ def _set_aside(store: StudyStore, numbers: Sequence[int]) -> None:
                 aside[key] = run
     worked = {key: run.outcome for key, run in aside.items() if run.outcome.failure is None and run.steps is None}
     outcomes = {key: outcome.set_aside(_TRIAL_RESTARTED, "a run before it failed") for key, outcome in worked.items()}
-    store.amend(Amendment(outcomes=outcomes, aside=list(aside), reopened=numbers))
+    store.correct_runs(RunCorrections(outcomes=outcomes, aside=list(aside), reopened=numbers))

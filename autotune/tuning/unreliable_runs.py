@@ -18,8 +18,8 @@ from autotune.records.outcome import ANOTHER_PACE, DISTURBED
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 from autotune.statistics.verdict import pace, shift
-from autotune.storage.amendment import Amendment
 from autotune.storage.readable_study import CONCLUSIONS
+from autotune.storage.run_corrections import RunCorrections
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from spaces import Configuration
@@ -75,8 +75,8 @@ def set_unreliable_aside(store: StudyStore, say: Callable[[str], None]) -> bool:
         why = "the machine was as fast as now, and no run that counts was disturbed"
         say(f"no trial runs again: {why if metric.is_pace else f'{metric.name} does not depend on the speed'}")
         return False
-    store.amend(
-        Amendment(
+    store.correct_runs(
+        RunCorrections(
             outcomes={key: runs[key].outcome.set_aside(reason.code, reason.message) for key, reason in again.items()},
             aside=list(again),
             reopened=sorted(reopened),

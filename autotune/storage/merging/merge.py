@@ -24,7 +24,7 @@ from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, plan_merge
 from autotune.storage.optuna_storage import check_optuna, open_for_writing
-from autotune.storage.readable_study import AMENDED, DEFINITION, MARK
+from autotune.storage.readable_study import CORRECTED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.schema import known_version
 
@@ -204,7 +204,7 @@ def _contents(connection: Connection) -> list[StudyContents]:
                 definition=json.loads(texts[DEFINITION]),
                 runs=frozenset(_run_id(*row) for row in connection.execute(runs)),
                 attributes=texts,
-                amended=tuple(json.loads(texts.get(AMENDED, "{}")).get("tokens", ())),
+                corrected=tuple(json.loads(texts.get(CORRECTED, "{}")).get("tokens", ())),
                 trials=int(connection.scalar(counted) or 0),
             )
         )

@@ -38,7 +38,7 @@ class StudyContents:
         runs: Digests of the runs.
         attributes: The study's attributes, as stored JSON.
         trials: The number of trials.
-        amended: A token for each amendment, oldest first.
+        corrected: A token for each correction, oldest first.
     """
 
     name: str
@@ -47,11 +47,11 @@ class StudyContents:
     runs: frozenset[str]
     attributes: Mapping[str, str]
     trials: int
-    amended: tuple[str, ...] = ()
+    corrected: tuple[str, ...] = ()
 
     def older_than(self, other: "StudyContents") -> bool:
-        """Whether the other copy has all amendments of this one, and later ones."""
-        return len(self.amended) < len(other.amended) and other.amended[: len(self.amended)] == self.amended
+        """Whether the other copy has all corrections of this one, and later ones."""
+        return len(self.corrected) < len(other.corrected) and other.corrected[: len(self.corrected)] == self.corrected
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def plan_merge(there: Sequence[StudyContents], others: Iterable[StudyContents], 
 def _update(known: StudyContents, other: StudyContents, source: str) -> PlannedStudy:
     news, own = other.runs - known.runs, known.runs - other.runs
     is_older, is_newer = known.older_than(other), other.older_than(known)
-    parted = known.amended != other.amended and not (is_older or is_newer)
+    parted = known.corrected != other.corrected and not (is_older or is_newer)
     if parted or ((news or is_older) and (own or is_newer)):
         only = f"{len(own)} runs are only in the target, {len(news)} only in {source} (there {other.name!r})"
         places = {"the target": is_newer or parted, source: is_older or parted}

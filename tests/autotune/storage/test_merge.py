@@ -7,12 +7,12 @@ import pytest
 
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
-from autotune.storage.amendment import Amendment
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.merging.merge import merge
 from autotune.storage.merging.plan import Action
 from autotune.storage.observation import Observation
 from autotune.storage.readable_study import VERDICT
+from autotune.storage.run_corrections import RunCorrections
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.retry import retry_failed
@@ -128,11 +128,11 @@ def test_a_default_that_failed_and_was_set_aside_is_merged_again(tmp_path, addre
     assert merged([url], address) == [[("paper", "paper", Action.NOTHING)]]
 
 
-def amended(url, seconds):
+def corrected(url, seconds):
     """Change the first run of a study, and take its verdict away, as reading it again does."""
     store = StudyStore.read(url, "paper", read_only=False)
     key = min(store.runs_by_key())
-    store.amend(Amendment(outcomes={key: took(seconds)}, attributes={VERDICT: None}))
+    store.correct_runs(RunCorrections(outcomes={key: took(seconds)}, attributes={VERDICT: None}))
 
 
 def test_runs_that_were_read_again_replace_those_of_an_older_copy(ada, address, tmp_path):
@@ -141,7 +141,7 @@ def test_runs_that_were_read_again_replace_those_of_an_older_copy(ada, address, 
     merged([ada], older)
     merged([ada], address)
     for seconds in (8.0, 9.0):
-        amended(ada, seconds)
+        corrected(ada, seconds)
     done = []
     merge([ada], address, done.append)
     (part,) = done
@@ -155,8 +155,8 @@ def test_runs_that_were_read_again_replace_those_of_an_older_copy(ada, address, 
 @pytest.mark.slow
 def test_copies_that_were_both_changed_are_refused(ada, address, tmp_path):
     merged([ada], address)
-    amended(ada, 8.0)
-    amended(address, 9.0)
+    corrected(ada, 8.0)
+    corrected(address, 9.0)
     with pytest.raises(StorageError, match=r"and in the target and sqlite\S+ada.db runs were read again or set aside"):
         merged([ada], address)
     assert open_stored_study(address, "paper").runs()[0].outcome == took(9.0)
@@ -164,7 +164,7 @@ def test_copies_that_were_both_changed_are_refused(ada, address, tmp_path):
 
 def test_a_copy_that_went_on_and_one_that_was_changed_are_refused(ada, address):
     merged([ada], address)
-    amended(address, 9.0)
+    corrected(address, 9.0)
     grown(StudyStore.create(ada, "paper", definition(SPACE)), 1)
     with pytest.raises(StorageError, match=r"1 only in .* and in the target runs were read again or set aside"):
         merged([ada], address)

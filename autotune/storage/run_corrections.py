@@ -1,6 +1,6 @@
-"""Amendments: corrections of runs that have ended, in one transaction.
+"""Corrections of runs that have ended, in one transaction.
 
-While a study runs, its storage only grows. An amendment replaces the outcome of a run that was read wrongly, or sets
+While a study runs, its storage only grows. A correction replaces the outcome of a run that was read wrongly, or sets
 aside a run that should no longer count. It reopens the affected trials, in Optuna's tables too, so that a session
 judges them again.
 """
@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.storage.observation import BOUND
-from autotune.storage.readable_study import AMENDED
+from autotune.storage.readable_study import CORRECTED
 from autotune.storage.run_log import RUNS
 from autotune.storage.trial_table import TRIAL_ATTRIBUTES, TRIALS, VALUES
 
@@ -32,7 +32,7 @@ _ATTRIBUTES = sa.Table(
 
 
 @dataclass(frozen=True)
-class Amendment:
+class RunCorrections:
     """The changes of one transaction.
 
     Attributes:
@@ -48,36 +48,36 @@ class Amendment:
     attributes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
 
-def amend(engine: sa.Engine, study_id: int, key: str, amendment: Amendment) -> None:
-    """Apply all of an amendment, or none of it, to the study whose runs have this `key`."""
+def correct_runs(engine: sa.Engine, study_id: int, key: str, corrections: RunCorrections) -> None:
+    """Apply all of the corrections, or none, to the study whose runs have this `key`."""
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
             # A transaction that begins as a reader cannot become a writer once another process has written.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        _change_runs(connection, key, amendment)
-        _reopen(connection, study_id, amendment.reopened)
-        amended = {AMENDED: {"tokens": [*_tokens(connection, study_id), secrets.token_hex(4)]}}
-        _set_attributes(connection, study_id, {**amendment.attributes, **amended})
+        _change_runs(connection, key, corrections)
+        _reopen(connection, study_id, corrections.reopened)
+        corrected = {CORRECTED: {"tokens": [*_tokens(connection, study_id), secrets.token_hex(4)]}}
+        _set_attributes(connection, study_id, {**corrections.attributes, **corrected})
 
 
 def _tokens(connection: sa.Connection, study_id: int) -> list[str]:
-    """Return the tokens of earlier amendments, by which a merge finds the copy that was amended last."""
+    """Return the tokens of earlier corrections, by which a merge finds the copy that was corrected last."""
     wanted = sa.select(_ATTRIBUTES.c.value_json)
-    text = connection.scalar(wanted.where(_ATTRIBUTES.c.study_id == study_id, _ATTRIBUTES.c.key == AMENDED))
+    text = connection.scalar(wanted.where(_ATTRIBUTES.c.study_id == study_id, _ATTRIBUTES.c.key == CORRECTED))
     return [] if text is None else list(json.loads(text)["tokens"])
 
 
-def _change_runs(connection: sa.Connection, study: str, amendment: Amendment) -> None:
-    keys = {*amendment.outcomes, *amendment.aside}
+def _change_runs(connection: sa.Connection, study: str, corrections: RunCorrections) -> None:
+    keys = {*corrections.outcomes, *corrections.aside}
     rows = connection.execute(sa.select(RUNS).where(RUNS.c.study == study)).all() if keys else ()
     for row in rows:
         if row.id not in keys:
             continue
         change = sa.update(RUNS).where(RUNS.c.id == row.id)
-        outcome = amendment.outcomes.get(row.id)
+        outcome = corrections.outcomes.get(row.id)
         if outcome is not None:
             connection.execute(change.values(record={**row.record, "outcome": outcome.to_dict()}))
-        if row.id in amendment.aside:
+        if row.id in corrections.aside:
             connection.execute(change.values(series=str(Series.parse(row.series).aside)))
 
 
