@@ -20,8 +20,10 @@ def with_right_table(problem: Problem) -> Problem:
     if not isinstance(problem, UnknownKeyProblem) or problem.path is None:
         return problem
     table, _, key = problem.path.rpartition(".")
-    if key in _places() and key not in _COMMON:
-        return replace(problem, message=f"unknown key: {key} belongs {' or '.join(_places()[key])}")
+    places = _places().get(key, []) if key not in _COMMON else []
+    # [options] are those of the study's objective, which need not have a key that a command has there.
+    if places and _place(table) not in places:
+        return replace(problem, message=f"unknown key: {key} belongs {' or '.join(places)}")
     if table == "space":
         return replace(problem, message=f"unknown key: a parameter is a table, [space.parameters.{key}]")
     return problem
@@ -33,9 +35,12 @@ def _places() -> dict[str, list[str]]:
     places: dict[str, list[str]] = {}
     for table, model in _tables():
         for name, field in model.model_fields.items():
-            place = f"in [{table}]" if table else "at the top of the file, before the first [table]"
-            places.setdefault(field.alias or name, []).append(place)
+            places.setdefault(field.alias or name, []).append(_place(table))
     return places
+
+
+def _place(table: str) -> str:
+    return f"in [{table}]" if table else "at the top of the file, before the first [table]"
 
 
 def _tables() -> Iterator[tuple[str, type[BaseModel]]]:

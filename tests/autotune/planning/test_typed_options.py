@@ -38,7 +38,7 @@ def checked(folder: Path, *words: str) -> tuple[list[dict], str]:
         ("budget.trials=0", "budget.trials", "must be a whole number from 1 up"),
         ("options.thread=2", "options.thread", "did you mean 'threads'?"),
         ("space.parameters.x.default=3", "space.parameters.x", "default 3 is not one of its values"),
-        ("space.parameters.y.values=[1]", "space.parameters.y.type", "required field missing"),
+        ("space.parameters.y.low=1", "space.parameters.y.type", "required field missing"),
         ("foo", None, "expected key=value"),
     ],
     ids=["section", "options", "parameter", "new table", "no key"],
