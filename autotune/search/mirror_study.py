@@ -20,7 +20,7 @@ from optuna.trial import TrialState, create_trial
 from autotune.search.base import Rows
 from autotune.search.codec import Codec
 
-_NAME = "shadow"
+_NAME = "mirror"
 
 
 class _Study(optuna.Study):

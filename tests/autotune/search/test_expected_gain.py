@@ -17,15 +17,15 @@ from spaces import Integer, Space
 SQUARE = Space([Integer.range("x", 0, 19, default=10), Integer.range("y", 0, 19, default=10)])
 
 
-def beliefs(mean, covariance, works=None, best=0.0, own=0.0):
+def candidates(mean, covariance, works=None, best=0.0, own=0.0):
     mean = np.array(mean, dtype=float)
     works = np.ones(len(mean)) if works is None else np.array(works)
     return CandidatePosterior(mean, np.array(covariance, dtype=float), works, own, own, best, best)
 
 
-def most(believed, trials, doubt=1.0):
+def most(scored, trials, doubt=1.0):
     """Return the gain that is not exceeded with probability 0.9."""
-    return np.quantile(believed.gains(trials, 40_000, np.random.default_rng(0), doubt), 0.9)
+    return np.quantile(scored.gains(trials, 40_000, np.random.default_rng(0), doubt), 0.9)
 
 
 def history(value_of, trials=24, direction=StudyDirection.MINIMIZE, space=SQUARE):
@@ -40,23 +40,23 @@ def prospect(told, space=SQUARE, **options):
 
 def test_one_candidate_gains_what_a_normal_variable_does():
     # P(Z < 1.2816) = 0.9.
-    assert most(beliefs([0.0], [[1.0]]), 1) == pytest.approx(1.2816, abs=0.03)
-    assert most(beliefs([0.0], [[1.0]]), 1, doubt=2.0) == pytest.approx(2 * 1.2816, abs=0.06)
-    assert most(beliefs([1.2816], [[1.0]]), 1) == pytest.approx(0.0, abs=0.03)
+    assert most(candidates([0.0], [[1.0]]), 1) == pytest.approx(1.2816, abs=0.03)
+    assert most(candidates([0.0], [[1.0]]), 1, doubt=2.0) == pytest.approx(2 * 1.2816, abs=0.06)
+    assert most(candidates([1.2816], [[1.0]]), 1) == pytest.approx(0.0, abs=0.03)
 
 
 def test_two_independent_candidates_gain_the_better_of_both():
     # P(both > -1.632) = 0.9.
-    assert most(beliefs([0.0, 0.0], np.eye(2)), 2) == pytest.approx(1.632, abs=0.03)
+    assert most(candidates([0.0, 0.0], np.eye(2)), 2) == pytest.approx(1.632, abs=0.03)
 
 
 def test_what_is_the_same_is_gained_once():
-    assert most(beliefs([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), 2) == pytest.approx(1.2816, abs=0.03)
+    assert most(candidates([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), 2) == pytest.approx(1.2816, abs=0.03)
 
 
 def test_what_is_a_configuration_s_own_is_gained_too():
     # The smooth part is known to be zero; each of the two candidates has its own difference.
-    assert most(beliefs([0.0, 0.0], 1e-12 * np.eye(2), own=1.0), 2) == pytest.approx(1.632, abs=0.03)
+    assert most(candidates([0.0, 0.0], 1e-12 * np.eye(2), own=1.0), 2) == pytest.approx(1.632, abs=0.03)
 
 
 def test_what_is_known_above_a_bound():
@@ -74,13 +74,13 @@ def test_the_search_learns_while_it_goes():
     """The third candidate is the opposite of the first: if the first is bad, the third is next, not the second."""
     covariance = np.array([[1.0, 0.0, -1.0], [0.0, 0.5, 0.0], [-1.0, 0.0, 1.0]])
     mean = [0.0, 0.1, 0.2]
-    without = most(beliefs(mean[:2], covariance[:2, :2]), 2)
-    assert most(beliefs(mean, covariance), 2) > without + 0.1
+    without = most(candidates(mean[:2], covariance[:2, :2]), 2)
+    assert most(candidates(mean, covariance), 2) > without + 0.1
 
 
 def test_candidates_that_hardly_run_are_left_alone():
-    believed = beliefs([-1.0, -0.9], 1e-8 * np.eye(2), works=[1e-6, 1.0])
-    assert most(believed, 1) == pytest.approx(0.9, abs=1e-2)
+    scored = candidates([-1.0, -0.9], 1e-8 * np.eye(2), works=[1e-6, 1.0])
+    assert most(scored, 1) == pytest.approx(0.9, abs=1e-2)
 
 
 @given(
@@ -96,8 +96,8 @@ def test_candidates_that_hardly_run_are_left_alone():
 @settings(max_examples=60, deadline=None)
 def test_gains_are_none_or_more_and_grow_with_the_trials(drawn, trials, seed):
     mean, root = drawn
-    believed = beliefs(mean, np.array(root) @ np.array(root).T)
-    fewer, more = (believed.gains(count, 20, np.random.default_rng(seed)) for count in (trials, trials + 1))
+    scored = candidates(mean, np.array(root) @ np.array(root).T)
+    fewer, more = (scored.gains(count, 20, np.random.default_rng(seed)) for count in (trials, trials + 1))
     assert (fewer >= 0.0).all()
     assert (more >= fewer).all()
     assert np.isfinite(more).all()

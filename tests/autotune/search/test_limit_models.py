@@ -56,8 +56,8 @@ def test_the_chance_to_keep_a_limit_is_that_of_a_normal_variable(low, high):
     x = np.linspace(0.0, 1.0, 9)[:, None]
     observations = [Observation(value=1.0, limited=(8.0 + 4.0 * at,)) for at in x[:, 0]]
     limited = limited_values((Limit(MEMORY, low, high),), observations)
-    beliefs = LimitModels.fit(limited, x, np.ones(9), np.arange(9))
-    keeps = np.exp(beliefs.log_chance(np.array([[0.02], [0.5], [0.98]])))
+    models = LimitModels.fit(limited, x, np.ones(9), np.arange(9))
+    keeps = np.exp(models.log_chance(np.array([[0.02], [0.5], [0.98]])))
     first, last = float(low <= 8.08), float(high >= 11.92)
     assert keeps[0] == pytest.approx(first if low != 9.0 else 0.0, abs=0.05)
     assert keeps[2] == pytest.approx(last, abs=0.05)
@@ -68,8 +68,8 @@ def test_trials_without_a_value_of_the_metric_say_nothing_of_the_limit():
     observations = [Observation(value=1.0), Observation(pending=True), Observation(), Observation(1.0, limited=(None,))]
     limited = limited_values((MOST,), observations)
     assert not limited[0].kept.any()
-    beliefs = LimitModels.fit(limited, np.zeros((4, 1)), np.ones(4), np.arange(4))
-    assert beliefs.log_chance(np.zeros((2, 1))).tolist() == [0.0, 0.0]
+    models = LimitModels.fit(limited, np.zeros((4, 1)), np.ones(4), np.arange(4))
+    assert models.log_chance(np.zeros((2, 1))).tolist() == [0.0, 0.0]
 
 
 def test_a_metric_that_may_be_negative_is_not_taken_by_its_logarithm():
