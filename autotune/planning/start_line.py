@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from autotune.errors import StudyFileError
 from launchers.environment import inherited_variables
 from launchers.mpi import start_commands
 from launchers.secret import MASK, is_secret
@@ -98,9 +99,13 @@ class StartLine:
 
 
 def read_start_line(words: Sequence[str], environment: Mapping[str, str]) -> StartLine:
-    """Read the words before the program, under the variables in `environment`."""
+    """Read the words before the program, under the variables in `environment`.
+
+    Raises:
+        StudyFileError: An MPI start command starts no program.
+    """
     line = StartLine(list(words))
-    while len(line.program) > 1:
+    while len(line.program) > 1 or _is_mpi(line.program):
         first = line.program[0]
         if _VARIABLE.fullmatch(first):
             name, _, line.variables[name] = line.program.pop(0).partition("=")
@@ -110,6 +115,9 @@ def read_start_line(words: Sequence[str], environment: Mapping[str, str]) -> Sta
             break
         reader = _OptionReader(starter, line.program, environment, " ".join(line.program[:count]), at=count)
         if (wrong := starter.wrong or reader.read()) is not None:
+            if starter.mpi and reader.at >= len(line.program):
+                msg = f"{' '.join(line.program)}: no program follows; give it after the options of {reader.name}"
+                raise StudyFileError(msg)
             line.notes.append(f"{first} stays in the command as it is: {wrong}")
             break
         reader.add_to(line)
@@ -193,9 +201,9 @@ class _OptionReader:
         if key in self.starter.pairs and "=" in "".join(self.words[self.at + 1 : self.at + 2]):
             number = 1  # Hydra also takes -genv NAME=VALUE.
         values = [value] if equals else list(self.words[self.at + 1 : self.at + 1 + number])
+        self.at += 1 if equals else 1 + number
         if number and len(values) < number:
             return f"a value of {dashed} is missing"
-        self.at += 1 if equals else 1 + number
         return self._take(key, dashed, values, [word] if equals else [dashed, *values])
 
     def _take(self, key: str, dashed: str, values: Sequence[str], words: Sequence[str]) -> str | None:
@@ -294,6 +302,11 @@ def _starters() -> dict[str, Starter]:
     text = (importlib.resources.files("studies") / _TABLE).read_text(encoding="utf-8")
     starters = [Starter.model_validate(entry) for entry in tomllib.loads(text)["commands"]]
     return {name: starter for starter in starters for name in starter.names}
+
+
+def _is_mpi(words: Sequence[str]) -> bool:
+    """Return whether these words are an MPI start command, without options."""
+    return bool(words) and (starter := _starter(words)) is not None and starter.mpi
 
 
 def _starter(words: Sequence[str]) -> Starter | None:

@@ -56,7 +56,6 @@ def test_golden_files(name):
         ("mpirun --np=4 prog 5", ["prog", "{number2}"], {"np": "ranks", "number2": ""}),
         # A start command with unknown options is not taken apart.
         ("mpirun --new a:2 -np 4 prog", ["mpirun", "--new", "a:2", "-np", "{np}", "prog"], {"np": "processes"}),
-        ("mpirun -np 4", ["mpirun", "-np", "{np}"], {"np": "processes"}),
         ("xz -T 4 --threads=2 x", ["xz", "-T", "{threads}", "--threads={threads_2}", "x"], {"threads": "threads"}),
         ("env OMP_NUM_THREADS=2 prog", ["prog"], {"threads": "threads"}),
         ("prog --cores 4 --range 2 --if 3", None, {"cores_2": "", "range_2": "", "if_2": ""}),
@@ -140,7 +139,7 @@ def test_the_words_before_the_program_become_ranks_threads_and_variables(command
         ("mpirun --new 3 -np 4 prog", "mpirun stays in the command as it is: its option --new is not known"),
         ("mpirun -np 1 a : -np 3 b", "mpirun stays in the command as it is: it starts several programs"),
         ("srun -n four prog", "-n four is no number"),
-        ("mpirun -np 4", "no program follows"),
+        ("nice -n 5", "no program follows"),
         ("time -z prog", "its option -z is not known"),
         ("sbatch job.sh", "it returns before its job has run"),
     ],
@@ -151,6 +150,16 @@ def test_a_start_command_that_is_not_understood_stays_and_one_line_says_so(comma
     assert len(found.notes) == 1
     assert note in found.notes[0]
     assert f"# {found.notes[0]}" in study_text(shlex.split(command), {})
+
+
+@pytest.mark.parametrize(
+    "command", ["mpirun -np 2 --bind-to core", "mpirun -np 2 --bind-to", "mpirun", "time srun -n 2", "flux run"]
+)
+def test_a_start_command_without_a_program_is_a_mistake(tmp_path, run, command):
+    ended = run("init", "--", *shlex.split(command))
+    assert ended.returncode == 2
+    assert "no program follows; give it after the options of" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_memory_policy_stays_and_the_program_behind_it_is_known():
