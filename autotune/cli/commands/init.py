@@ -1,6 +1,7 @@
 """`autotune init`: write a first study file for a command."""
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +26,22 @@ class WithCommand(TyperCommand):
             separator = args.index("--")
             ctx.meta[_COMMAND] = args[separator + 1 :]
             args = args[:separator]
+        elif (start := self._start_of_command(ctx, args)) is not None and not ctx.resilient_parsing:
+            msg = f"put -- before the command: autotune init {shlex.join([*args[:start], '--', *args[start:]])}"
+            raise StudyFileError(msg)
         return super().parse_args(ctx, args)
+
+    def _start_of_command(self, ctx: typer.Context, args: list[str]) -> int | None:
+        """Return the index of the first word that is neither an option nor a study file, if unknown options follow."""
+        known = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        unknown = [word.startswith("-") and word.partition("=")[0] not in {*known, _STDOUT} for word in args]
+        for index, word in enumerate(args):
+            if unknown[index]:
+                return None
+            is_value = index > 0 and args[index - 1] in {"-o", "--output"}
+            if not (is_value or word.startswith("-") or word.endswith(".toml")):
+                return index if any(unknown[index:]) else None
+        return None
 
 
 def init(

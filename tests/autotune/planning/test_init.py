@@ -281,8 +281,6 @@ def test_a_command_that_is_no_text_is_refused():
 
 
 def test_a_name_that_is_no_study_file_is_refused(run):
-    ended = run("init", "prog", "-n", "3")
-    assert ended.returncode == 2
     ended = run("init", "prog")
     assert ended.returncode == 2
     assert "give a command after --" in ended.stderr
@@ -290,6 +288,29 @@ def test_a_name_that_is_no_study_file_is_refused(run):
 
 def test_every_line_that_is_proposed_is_toml_when_it_is_uncommented():
     text = study_text(shlex.split(COMMANDS["ranks-and-threads"]), {})
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        ("./x --threads 4", "-- ./x --threads 4"),
+        ("mpirun -np 2 ./x", "-- mpirun -np 2 ./x"),
+        ("-o mine.toml --force x -n 'a b'", "-o mine.toml --force -- x -n 'a b'"),
+        ("mine.toml x -n 3", "mine.toml -- x -n 3"),
+    ],
+)
+def test_unknown_options_after_a_program_show_that_the_dashes_are_missing(tmp_path, run, words, right):
+    ended = run("init", *shlex.split(words))
+    assert ended.returncode == 2
+    assert f"put -- before the command: autotune init {right}\n" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", ["mine.toml --froce", "--froce prog", "prog --froce -- ls"])
+def test_an_unknown_option_of_init_is_named(run, words):
+    ended = run("init", *words.split())
+    assert ended.returncode == 2
+    assert "No such option: --froce" in ended.stderr
+
+
     keys = set(re.findall(r"(?m)^# (\w+) = ", text))
     assert {"metrics", "answer", "success", "failure", "progress", "prepare", "timeout_s"} <= keys
     for one in re.findall(
