@@ -11,6 +11,8 @@ from pathlib import Path
 
 from autotune.planning.command_line import CommandLineProposal, Knob, propose_knobs
 from autotune.planning.known_programs import KnownProgram
+from spaces.expressions.constant import constant_value
+from spaces.parameters.parameter import Value
 
 
 def example_command() -> tuple[str, ...]:
@@ -27,9 +29,36 @@ _COUNTS = ("ranks", "processes", "threads")
 def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return a study file for a command line, ready to be tuned.
 
-    Its default configuration runs the command as given, under the variables in `environment`.
+    Its default configuration runs the command as given, under the variables in `environment`, with fewer ranks or
+    threads if the machine has fewer cores.
     """
     proposal = propose_knobs(words, environment)
+    active, left = _split_knobs(proposal, environment)
+    return "\n".join([*_head(words, proposal), *_options(proposal, active, left), *_space(active, left), _BUDGET])
+
+
+def parameter_notes(words: Sequence[str], environment: Mapping[str, str], facts: Mapping[str, Value]) -> list[str]:
+    """Return where the parameters of `study_text` differ from the command, on a machine with these facts."""
+    proposal = propose_knobs(words, environment)
+    active, left = _split_knobs(proposal, environment)
+    cores = facts[_cores(active)]
+    notes = []
+    for knob in _counts(active):
+        default = constant_value(_default_count(knob, active), facts)
+        if knob.value and default != int(knob.value):
+            notes.append(
+                f"this machine has {cores} core{'' if cores == 1 else 's'}: the default is {knob.name}={default}, "
+                f"not {knob.value} as in your command"
+            )
+    if len(active) == 1 and active[0] not in proposal.knobs:
+        names = ", ".join(knob.name for knob in left)
+        candidates = f"; other candidates stand in comments: {names}" if left else ""
+        notes.append(f"{active[0].where} is the only parameter: delete it if the program has no threads{candidates}")
+    return notes
+
+
+def _split_knobs(proposal: CommandLineProposal, environment: Mapping[str, str]) -> tuple[list[Knob], list[Knob]]:
+    """Return the knobs that become parameters, and those that are proposed in comments."""
     active = [knob for knob in proposal.knobs if knob.kind]
     kinds = {knob.kind for knob in active if knob.kind in _COUNTS}
     threads = environment.get("OMP_NUM_THREADS", "")
@@ -37,8 +66,7 @@ def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
     # Without the variable, programs with OpenMP start a thread on each core; a run of several ranks starts one each.
     if not kinds or (kinds == {"ranks"} and given not in {"", "1"}):
         active.append(Knob("threads", given, "OMP_NUM_THREADS", "threads"))
-    left = [knob for knob in proposal.knobs if knob not in active]
-    return "\n".join([*_head(words, proposal), *_options(proposal, active, left), *_space(active, left), _BUDGET])
+    return active, [knob for knob in proposal.knobs if knob not in active]
 
 
 def _head(words: Sequence[str], proposal: CommandLineProposal) -> Iterator[str]:

@@ -60,8 +60,9 @@ def init(
 
     Give the command after --: autotune init mine.toml -- mpirun -np 4 ./solve --threads 2
     """
+    from autotune.machines.this_machine import this_machine
     from autotune.planning.command_line import propose_knobs
-    from autotune.planning.study_template import example_command, study_text
+    from autotune.planning.study_template import example_command, parameter_notes, study_text
 
     words = context.meta.get(_COMMAND) or list(example_command())
     if target is not None and file is not None:
@@ -74,9 +75,24 @@ def init(
     except UnicodeEncodeError:
         msg = "the command has bytes that are not UTF-8; a study file must be UTF-8"
         raise StudyFileError(msg) from None
+    proposal = propose_knobs(words, os.environ)
     if name == _STDOUT:
         typer.echo(text, nl=False)
-        return
+    else:
+        _write(name, text, force=force)
+        if (study := proposal.program.study) is not None:
+            ships = f"\nA study of this program ships, with more of its knobs: autotune study {study}"
+            output().print(ships, markup=False)
+    if not context.meta.get(_COMMAND):
+        errors().print(f"note: no command was given: this is an example that tunes {Path(words[0]).name}", markup=False)
+    for note in (*proposal.notes, *parameter_notes(words, os.environ, this_machine().facts)):
+        errors().print(f"note: {note}", markup=False)
+    if shutil.which(proposal.argv[0]) is None:
+        errors().print(f"note: no program {proposal.argv[0]} on this host", markup=False)
+
+
+def _write(name: str, text: str, *, force: bool) -> None:
+    """Write the study file, and print what to do next."""
     path = Path(name)
     if path.suffix != ".toml":
         msg = f"{name}: a study file ends in .toml ({path.name or 'mine'}.toml); give a command after --"
@@ -93,10 +109,3 @@ def init(
     here = name if "/" in name else f"./{name}"
     output().print(f"wrote {name}: read it, correct what is wrong, then\n", markup=False)
     output().print(f"    autotune check {here} --run\n    autotune study {here}", markup=False)
-    proposal = propose_knobs(words, os.environ)
-    if (study := proposal.program.study) is not None:
-        output().print(f"\nA study of this program ships, with more of its knobs: autotune study {study}", markup=False)
-    for note in proposal.notes:
-        errors().print(f"note: {note}", markup=False)
-    if shutil.which(proposal.argv[0]) is None:
-        errors().print(f"note: no program {proposal.argv[0]} on this host", markup=False)

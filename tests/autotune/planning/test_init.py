@@ -16,7 +16,7 @@ from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.command_line import propose_knobs
 from autotune.planning.known_programs import known_programs
-from autotune.planning.study_template import study_text
+from autotune.planning.study_template import parameter_notes, study_text
 from autotune.studyfile.space import join_space
 from launchers.local import LocalLauncher
 from objectives.base import Context
@@ -221,6 +221,7 @@ def test_without_a_command_a_template_that_can_be_tuned_at_once(tmp_path, run):
     ended = run("init")
     assert ended.returncode == 0, ended.stderr
     assert "autotune study ./mine.toml" in ended.stdout
+    assert "note: no command was given: this is an example that tunes " in ended.stderr
     assert run("check", "./mine.toml").returncode == 0
     ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "2", "--json", *QUICK)
     assert ended.returncode == 0, ended.stderr
@@ -241,6 +242,7 @@ def test_printed(tmp_path):
     ended = invoke("init", "-o", "-", "--", "prog", "--", "--json", "-n", "3")
     assert ended.exit_code == 0
     assert tomllib.loads(ended.stdout)["options"]["argv"] == ["prog", "--", "--json", "-n", "3"]
+    assert "note: OMP_NUM_THREADS is the only parameter: " in ended.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -286,8 +288,6 @@ def test_a_name_that_is_no_study_file_is_refused(run):
     assert "give a command after --" in ended.stderr
 
 
-def test_every_line_that_is_proposed_is_toml_when_it_is_uncommented():
-    text = study_text(shlex.split(COMMANDS["ranks-and-threads"]), {})
 @pytest.mark.parametrize(
     ("words", "right"),
     [
@@ -311,6 +311,8 @@ def test_an_unknown_option_of_init_is_named(run, words):
     assert "No such option: --froce" in ended.stderr
 
 
+def test_every_line_that_is_proposed_is_toml_when_it_is_uncommented():
+    text = study_text(shlex.split(COMMANDS["ranks-and-threads"]), {})
     keys = set(re.findall(r"(?m)^# (\w+) = ", text))
     assert {"metrics", "answer", "success", "failure", "progress", "prepare", "timeout_s"} <= keys
     for one in re.findall(
@@ -376,6 +378,32 @@ def test_the_default_is_what_the_command_does(tmp_path, command, environment, de
     default = space.default()
     assert default == defaults
     assert found.objective.job(default, Context(tmp_path)).resources.cores == cores
+
+
+@pytest.mark.parametrize(
+    ("command", "notes"),
+    [
+        ("mpirun -np 4 prog", ["this machine has 2 cores: the default is np=2, not 4 as in your command"]),
+        ("prog -t 8", ["this machine has 2 cores: the default is threads=2, not 8 as in your command"]),
+        (
+            "mpirun -np 2 prog -t 3",
+            ["this machine has 2 cores: the default is threads=1, not 3 as in your command"],
+        ),
+        ("mpirun -np 2 prog", []),
+        ("prog", ["OMP_NUM_THREADS is the only parameter: delete it if the program has no threads"]),
+        (
+            "prog 8 --size 3",
+            [
+                (
+                    "OMP_NUM_THREADS is the only parameter: delete it if the program has no threads; "
+                    "other candidates stand in comments: number1, size"
+                )
+            ],
+        ),
+    ],
+)
+def test_a_note_says_where_the_parameters_differ_from_the_command(command, notes):
+    assert parameter_notes(shlex.split(command), {}, {"cores": 2, "cores_per_node": 2}) == notes
 
 
 @pytest.mark.parametrize(
