@@ -61,13 +61,12 @@ def best(
     works = summary.best is not None and summary.nearest is None
     if weights is not None and works:
         summary = summary.weighted(weights)
-    if script is None:
+    if script is None and (as_json or summary.best is not None or summary.nearest is not None):
         _print_state(store, summary, as_json=as_json)
     if summary.nearest is not None:
         raise NothingFeasibleError(summary.verdict_sentence() or "no configuration keeps the limits")
     if summary.best is None:
-        msg = f"study {name!r} has no valid measurement yet"
-        raise NothingWorkedError(msg)
+        raise NothingWorkedError(_why_nothing_worked(summary))
     if script is not None:
         from autotune.batch.winner_script import script_of, site_of
 
@@ -83,6 +82,17 @@ def _print_state(store: "ReadableStudy", summary: "Summary", *, as_json: bool) -
     output().print(summary.text(), markup=False)
     for line in _lines_to_use(store, summary):
         output().print(line, markup=False, soft_wrap=True)
+
+
+def _why_nothing_worked(summary: "Summary") -> str:
+    """Return the failure of the default, or else of the first failed trial."""
+    default = summary.standings.default
+    failed = [trial for trial in summary.trials if trial.failure is not None]
+    if not failed:
+        return f"study {summary.name!r} has no valid measurement yet"
+    first = default if default in failed else failed[0]
+    which = f"trial {first.number}{' (the default)' if first is default else ''}"
+    return f"{which} failed: {first.message}; autotune trials {summary.name} shows all"
 
 
 def _lines_to_use(store: "ReadableStudy", summary: "Summary") -> list[str]:
