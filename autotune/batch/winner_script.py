@@ -137,6 +137,8 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | No
 def _remarks(summary: Summary, job: Mapping[str, Any], site: Site | None) -> list[str]:
     """Return remarks on the study, its figures, and what the reader must fill in."""
     remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}", *_figures(summary)]
+    if summary.taken_doubt is not None:
+        remarks.append(f"doubt: {summary.taken_doubt}")
     if site is not None and site.account == PROJECT:
         remarks.append(f"replace {PROJECT} by the project to charge, or use autotune best --account NAME")
     texts = [part.get(key) for part in (job, *job.get("parts", ())) for key in ("argv", "prepare", "files")]

@@ -9,9 +9,8 @@ from autotune.records.limit import breaches, breaks, metrics_of_run
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED, Run, TrialRecord
 from autotune.statistics.standings import Standings
+from launchers.noise.disturbance import NOTABLE_SHARE
 from objectives.base import Metric
-
-_WORTH_A_WORD = 0.05
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Messages:
 def _taken(outcome: Outcome) -> str:
     """Return the share of a run's time that other processes took, if it was notable."""
     share = outcome.disturbance.taken_share
-    return f", taken {share:.0%}" if share is not None and share >= _WORTH_A_WORD else ""
+    return f", taken {share:.0%}" if share is not None and share >= NOTABLE_SHARE else ""
 
 
 def failure_summary(ended: list[TrialRecord]) -> str:

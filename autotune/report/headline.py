@@ -90,9 +90,7 @@ def _no_result(summary: Summary) -> str:
 def _remarks(summary: Summary) -> list[str]:
     standings = summary.standings
     remarks = [f"This is a {REPLAY_NOTICE}."] if summary.definition.replay else []
-    verdict = summary.present_verdict
-    doubt = verdict.doubt(standings.metric, standings.tuned_default) if verdict is not None else None
-    remarks += [f"Doubt: {one}." for one in (doubt, summary.time_doubt) if one]
+    remarks += [f"Doubt: {one}." for one in summary.doubts]
     if standings.effects.drifts:
         span = drift_span(standings)
         remarks.append(f"The machine drifted by {span:.0%} during the study; comparisons are within blocks of time.")

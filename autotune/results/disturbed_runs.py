@@ -8,6 +8,7 @@ from statistics import median
 
 from autotune.records.outcome import DISTURBED
 from autotune.records.study import Run
+from launchers.noise.disturbance import NOTABLE_SHARE
 
 
 @dataclass(frozen=True)
@@ -57,3 +58,14 @@ def disturbance_sentence(taken: Sequence[TakenShare]) -> str:
     shares, disturbed = [one.share for one in taken], sum(one.is_disturbed for one in taken)
     said = f"others kept runs from running for {median(shares):.1%} of their time (median), {max(shares):.0%} at most"
     return f"{said}; of {len(taken)} runs, {disturbed} set aside for that" if disturbed else said
+
+
+def taken_doubt(taken: Sequence[TakenShare]) -> str | None:
+    """Return that other processes took a notable share of the runs that count; None if they did not."""
+    shares = [one.share for one in taken if not one.is_disturbed]
+    if not shares or median(shares) < NOTABLE_SHARE:
+        return None
+    return (
+        f"other programs took {median(shares):.0%} of the runs' time (median), and these runs count because of "
+        "--noise accept: measure again on a quiet machine"
+    )

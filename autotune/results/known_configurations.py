@@ -175,7 +175,11 @@ def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfigur
         interval=None if speed_up is None else speed_up.interval,
         confirmed=not why and verdict is not None and verdict.significant(metric),
         why=why,
-        doubt=(verdict.doubt(metric, standings.tuned_default) or "") if verdict is not None and verdict.known else "",
+        doubt=(
+            "; ".join(verdict.doubts(metric, store.name, standings.tuned_default))
+            if verdict is not None and verdict.known
+            else ""
+        ),
         study=store.name,
         studies=(store.name,),
         trials=summary.finished,

@@ -25,7 +25,7 @@ from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
 from autotune.records.mix import mixed_inputs
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
-from autotune.results.disturbed_runs import TakenShare, taken_shares
+from autotune.results.disturbed_runs import TakenShare, taken_doubt, taken_shares
 from autotune.results.growth import FrontGrowth
 from autotune.results.ledger import Ledger, ledger_of
 from autotune.results.noise import noise_sentence
@@ -85,6 +85,20 @@ class Summary:
     def time_doubt(self) -> str | None:
         """The doubt that the target metric is the time of the runs; None without one."""
         return None if self.definition.replay else time_doubt(self.trials, self.standings.metric)
+
+    @property
+    def taken_doubt(self) -> str | None:
+        """The doubt that other programs slowed the runs, which count because the study accepts noise; None without."""
+        if not self.taken or self.study.noise.mode != "accept" or not self.standings.metric.is_pace:
+            return None
+        return taken_doubt(self.taken)
+
+    @property
+    def doubts(self) -> list[str]:
+        """The reasons why the verdict or the values may mislead."""
+        verdict, standings = self.present_verdict, self.standings
+        of_verdict = [] if verdict is None else verdict.doubts(standings.metric, self.name, standings.tuned_default)
+        return [*of_verdict, *(doubt for doubt in (self.time_doubt, self.taken_doubt) if doubt)]
 
     @property
     def outlook(self) -> StoppingForecast | None:
@@ -250,7 +264,7 @@ class Summary:
     def _best_lines(self) -> list[str]:
         standings, best = self.standings, self.best
         if best is None:
-            return [self.verdict_sentence() or "no valid measurement yet"]
+            return [self.verdict_sentence() or "no valid measurement yet", *(f"doubt: {one}" for one in self.doubts)]
         metric = standings.metric
         lines = [
             f"configuration: {configuration_text(best.configuration)}",
@@ -268,9 +282,7 @@ class Summary:
             lines.append(f"limits: {self.limits_text()}")
         sentence = self.verdict_sentence()
         lines.append(f"verdict: {sentence or self.text_without_verdict()}")
-        verdict = self.present_verdict
-        doubt = verdict.doubt(metric, standings.tuned_default) if verdict else None
-        lines += [f"doubt: {one}" for one in (doubt, self.time_doubt) if one]
+        lines += [f"doubt: {one}" for one in self.doubts]
         lines += input_lines(self.on_inputs)
         lines += [f"on input {one.name}, of weight 0: {one.sentence(metric)}" for one in self.verified]
         if self.outlook is not None:
@@ -318,11 +330,12 @@ class Summary:
         definition = self.definition
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
         without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items()) or "none"
+        trials = f"{self.finished} trial{'' if self.finished == 1 else 's'}"
         machine = definition.machine
         where = f"{machine['host']}, {machine['cores']} cores of {machine['cpu_model']}"
         return "\n".join(
             [
-                f"study {self.name}: {self.finished} trials, without a value: {without}",
+                f"study {self.name}: {trials}, without a value: {without}",
                 *(() if definition.replay else (f"machine: {where}",)),
                 f"workload: {facts or 'no facts'}",
                 self.best_text(),
@@ -351,16 +364,19 @@ class Summary:
             "noise": self.standings.noise,
             "drifts": self.standings.effects.drifts,
             "time_doubt": self.time_doubt,
+            "taken_doubt": self.taken_doubt,
             "machine": self.definition.machine,
             "facts": self.definition.facts,
             "best": self._trial(self.best),
             "default": self._trial(self.standings.baseline),
             "speed_up": self.speed_up.to_dict() if self.speed_up is not None else None,
-            "verdict": verdict_dict(self.present_verdict, metric, self.on_limits, self.standings.tuned_default),
+            "verdict": verdict_dict(
+                self.present_verdict, metric, self.name, self.on_limits, self.standings.tuned_default
+            ),
             "limits": list(map(str, self.on_limits.limits)),
             "nearest": self._trial(self.nearest),
             "inputs": {one.name: one.to_dict() for one in self.on_inputs}
-            | {one.name: input_dict(one, metric) for one in self.verified},
+            | {one.name: input_dict(one, metric, self.name) for one in self.verified},
             "simplified": dict(simplified.simplified or {}) if simplified is not None else None,
             "simplified_speed_up": simpler.to_dict() if simpler is not None else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
@@ -458,7 +474,7 @@ class FrontSummary(Summary):
 
     def _best_lines(self) -> list[str]:
         known = self.front if self.preference is None else self.preference
-        return [known.text(self.standings), *self._point_lines()]
+        return [known.text(self.standings), *self._point_lines(), *(f"doubt: {one}" for one in self.doubts)]
 
     def _point_lines(self) -> list[str]:
         if self.preference is not None:
@@ -553,7 +569,11 @@ def trained_text(steps: tuple[int, int], trials: Iterable[TrialRecord]) -> str:
 
 
 def verdict_dict(
-    verdict: Verdict | None, metric: Metric, on_limits: LimitVerdict = NO_LIMITS, tuned: Sequence[float] = ()
+    verdict: Verdict | None,
+    metric: Metric,
+    study: str,
+    on_limits: LimitVerdict = NO_LIMITS,
+    tuned: Sequence[float] = (),
 ) -> dict[str, Any] | None:
     """Return the JSON-able form of a verdict, with its sentence and interval; None without a verdict."""
     if verdict is None:
@@ -568,14 +588,14 @@ def verdict_dict(
             "low": low,
             "high": high,
             "significant": verdict.significant(metric),
-            "doubt": verdict.doubt(metric, tuned),
+            "doubt": "; ".join(verdict.doubts(metric, study, tuned)) or None,
         }
     return values
 
 
-def input_dict(comparison: InputComparison, metric: Metric) -> dict[str, Any]:
+def input_dict(comparison: InputComparison, metric: Metric, study: str) -> dict[str, Any]:
     """Return the JSON-able form of a verdict on an input of weight 0, with the same keys as for optimised inputs."""
-    return (verdict_dict(comparison.verdict, metric) or {}) | {
+    return (verdict_dict(comparison.verdict, metric, study) or {}) | {
         "share": 0.0,
         "loses": comparison.verdict.slower(metric),
         "sentence": comparison.sentence(metric),

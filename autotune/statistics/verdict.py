@@ -164,22 +164,24 @@ class Verdict(Stored):
             text += f" for {self.abreast:.0%} of the longer run"
         return f"{text}; {self.mode_why}" if self.mode_why else text
 
-    def doubt(self, metric: Metric, tuned: Sequence[float] = ()) -> str | None:
-        """Return why the interval may mislead, or is wider than requested; None if neither.
+    def doubts(self, metric: Metric, study: str, tuned: Sequence[float] = ()) -> list[str]:
+        """Return the reasons why the interval may mislead, and that it is wider than requested.
 
         Args:
             metric: The target metric.
+            study: The name of the study, for the commands in the sentences.
             tuned: The baseline's values from tuning. If the fresh ones differ, the machine's speed has changed since
                 the winner was chosen.
         """
         if self.known and len(set(self.pairs)) == 1:
-            return (
+            same = (
                 "every pair gave exactly the same values: the program draws the same random numbers each time, so this "
                 "says nothing of others; let it use AUTOTUNE_SEED"
             )
+            return [same]
         failed = self.failure_text() if self.known and self.winner_failures and not self.unreliable else None
-        doubts = (failed, self._on_few_nodes(metric), self._speed_change_text(metric, tuned), self._imprecise(metric))
-        return "; ".join(filter(None, doubts)) or None
+        pace_changed, wide = self._speed_change_text(metric, study, tuned), self._imprecise(metric, study)
+        return [doubt for doubt in (failed, self._on_few_nodes(metric), pace_changed, wide) if doubt]
 
     def failure_text(self) -> str:
         """Return how often the winner failed, and its first failure."""
@@ -197,7 +199,7 @@ class Verdict(Stored):
             return None
         return f"on {', '.join(spread.losing)} the default was better"
 
-    def _speed_change_text(self, metric: Metric, tuned: Sequence[float]) -> str | None:
+    def _speed_change_text(self, metric: Metric, study: str, tuned: Sequence[float]) -> str | None:
         """Return that the machine's speed changed between tuning and verdict; not judged over several nodes."""
         if not self.known or not metric.is_pace or self.spread(metric) is not None:
             return None
@@ -210,11 +212,12 @@ class Verdict(Stored):
                 "the machine is another one now; `verdict.mode = 'auto'` tells these apart"
             )
         return (
-            f"the machine was {pace(moved)} while tuning: the ranking of the trials is in doubt, and another one may "
-            "be better; `autotune study` with --tune-again makes them again"
+            f"the machine was {pace(moved)} while tuning, so another trial may be better: repeat the `autotune study` "
+            f"command of {study} with --tune-again"
         )
 
-    def _imprecise(self, metric: Metric) -> str | None:
+    def _imprecise(self, metric: Metric, study: str) -> str | None:
+        """Return that the interval is wider than requested, and how many pairs would make it narrow enough."""
         if not self.known or self.asked is None:
             return None
         interval = self.interval(metric)
@@ -222,11 +225,12 @@ class Verdict(Stored):
         if reached <= enough:
             return None
         needed = pairs_needed(interval, len(self.pairs), enough)
-        noisy = "trainings differ too much" if metric.is_quality and not metric.unit else "this machine is too noisy"
-        gave = f"{noisy} to say it to {enough:.1%}: {len(self.pairs)} pairs gave {reached:.1%}"
+        # For a large gain `enough` is a share of the gain, which stands nowhere in the study file.
+        asked = f"{enough:.1%} to either side" if enough == self.asked else "what the study asks"
+        wide = f"the interval is wide ({ends(interval, metric)}): {len(self.pairs)} pairs were made"
         if needed > _TOO_MANY:
-            return f"{gave}, more than {_TOO_MANY} would be needed"
-        return f"{gave}, about {needed} would be needed (autotune confirm STUDY --max-pairs {needed})"
+            return f"{wide}, and more than {_TOO_MANY} would be needed to narrow it to {asked}"
+        return f"{wide}, about {needed} would narrow it to {asked}: autotune confirm {study} --max-pairs {needed}"
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Interval:

@@ -5,6 +5,9 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Self
 
+NOTABLE_SHARE = 0.05
+"""The share of a run's time, taken by others, from which on it is mentioned with the run's result."""
+
 _WORTH_A_WORD = 0.01
 
 

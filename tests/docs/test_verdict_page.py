@@ -13,6 +13,7 @@ from autotune.comparison.point_verdict import MetricPairs, PointVerdict
 from autotune.comparison.verdict_mode import why_mode
 from autotune.performance.warm_start import WarmStart
 from autotune.records.limit import Breach, breaks
+from autotune.results.disturbed_runs import taken_doubt
 from autotune.results.growth import FrontGrowth
 from autotune.results.ledger import Ledger
 from autotune.results.noise import noise_sentence
@@ -35,7 +36,7 @@ SPEAKERS = (
     LimitVerdict.limits_text,
     Breach.__str__,
     breaks,
-    Verdict.doubt,
+    Verdict.doubts,
     Verdict.failure_text,
     Verdict._speed_change_text,
     Verdict._imprecise,
@@ -57,6 +58,7 @@ SPEAKERS = (
     Preference.text,
     Preference.sentence,
     noise_sentence,
+    taken_doubt,
     PointVerdict.sentence,
     PointVerdict._judgement,
     MetricPairs.words,

@@ -11,6 +11,7 @@ from autotune.batch.job_script import JobScript, job_script
 from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.site_file import PROJECT, SiteError, find_cluster, with_account
 from autotune.comparison.findings import Ablation
+from autotune.results.disturbed_runs import TakenShare
 from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
 from launchers import Usage
@@ -185,3 +186,11 @@ def test_mistakes_of_ones_own_site_file_are_told_with_the_script(own_site):
     own_site.write_text('base = "slurm"\nacount = "ab12"\n')
     with pytest.raises(SiteError, match="acount"):
         winner_script.site_of(study_file(), "slurm")
+
+
+def test_the_script_doubts_runs_whose_time_others_took():
+    taken = (TakenShare(0.0, 0.78, 1, "tuning", is_disturbed=False),)
+    study = {"noise": {"mode": "accept"}}
+    noisy = replace(summary(), taken=taken, definition=definition(small_space(), study=study))
+    text = winner_script.script_of(Stored(*TRIALS[1].runs), noisy, "slurm", None)
+    assert "doubt: other programs took 78% of the runs' time" in text

@@ -61,7 +61,7 @@ def test_a_noisy_machine_gets_more_pairs_and_a_doubt(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), STUDY)
     assert len(verdict.pairs) == 12
-    assert "too noisy" in summarise(store).best_text()
+    assert "doubt: the interval is wide" in summarise(store).best_text()
     quiet = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), STUDY)
     assert quiet == verdict
 
@@ -213,7 +213,7 @@ def test_failures_of_a_mostly_reliable_winner_are_reported(store, tmp_path):
 
     verdict = confirm(store, manager(tmp_path, PaperExecutor(once)), STUDY)
     assert verdict.significant(SECONDS)
-    assert verdict.doubt(SECONDS).startswith("the winner failed in 1 of ")
+    assert verdict.doubts(SECONDS, "paper")[0].startswith("the winner failed in 1 of ")
 
 
 def replaced_pairs(study, pairs):

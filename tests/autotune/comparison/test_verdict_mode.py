@@ -190,7 +190,7 @@ def test_where_others_use_the_cores_all_the_time_the_winner_is_chosen_by_duets_t
 def test_duets_in_which_the_default_is_slower_than_while_tuning_are_doubted():
     study = tuned("duet", slowed={1: 1.4, 2: 1.4})
     verdict = study.confirm()
-    doubt = verdict.doubt(SECONDS, summarise(study.store).standings.tuned_default)
+    doubt = verdict.doubts(SECONDS, "simulated", summarise(study.store).standings.tuned_default)[0]
     assert "alone, while tuning, the default was 1.4" in doubt
     assert "times faster than in the duets: the two slow each other, or the machine is another one now" in doubt
 

@@ -81,7 +81,9 @@ class FakeStudy:
             "metrics": {"scf_accuracy": 0.00123},
             "waits": self.waits,
         }
-        doubt = "this machine is too noisy to say it to 5.0%: 19 pairs gave 6.8%, about 35 would be needed"
+        doubt = (
+            "the interval is wide (1.561 to 1.781): 19 pairs were made, about 35 would narrow it to 5.0% to either side"
+        )
         return self.brief() | {
             "running": [run] if active else [],
             "left_s": 95.0 * (self.budget - len(self.trials)) if active else None,

@@ -40,15 +40,15 @@ def verdict(ratios, nodes, **more):
 def test_a_verdict_says_over_how_many_nodes_it_speaks_and_where_the_default_was_better():
     said = verdict([2.0, 2.1, 1.9, 2.0, 0.9, 0.91, 2.05, 1.95], "aabbccdd")
     assert "8 interleaved pairs of runs; over 4 nodes, the ratio varies by" in said.comparison(SECONDS)
-    assert (
-        verdict([1.5, 1.6, 1.5, 1.6, 1.5, 1.6, 1.55, 0.99], "aabbccde").doubt(SECONDS) == "on e the default was better"
-    )
+    assert verdict([1.5, 1.6, 1.5, 1.6, 1.5, 1.6, 1.55, 0.99], "aabbccde").doubts(SECONDS, "sumx") == [
+        "on e the default was better"
+    ]
 
 
 def test_a_verdict_on_one_node_says_nothing_of_nodes_unless_more_were_asked_for():
     assert "node" not in verdict([2.0, 2.1, 1.9, 2.0, 2.1, 1.9], "aaaaaa").comparison(SECONDS)
     asked = verdict([2.0, 2.1, 1.9, 2.0, 2.1, 1.9], "aaaaaa", nodes_asked=3)
-    assert asked.doubt(SECONDS) == "it was asked for 3 nodes, and speaks for 1"
+    assert asked.doubts(SECONDS, "sumx") == ["it was asked for 3 nodes, and speaks for 1"]
 
 
 def test_what_a_winner_is_worth_is_its_mean_over_the_nodes_however_many_pairs_each_has():

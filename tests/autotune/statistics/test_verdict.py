@@ -52,7 +52,7 @@ def test_a_slower_winner_is_no_gain():
 
 def test_pairs_that_are_all_the_same_are_doubted():
     same = faster(*[1.0] * 8)
-    assert "AUTOTUNE_SEED" in same.doubt(SECONDS)
+    assert "AUTOTUNE_SEED" in same.doubts(SECONDS, "sumx")[0]
 
 
 def test_too_few_pairs_are_no_verdict():
@@ -60,7 +60,7 @@ def test_too_few_pairs_are_no_verdict():
     assert not few.known
     assert not few.significant(SECONDS)
     assert few.sentence(SECONDS).endswith("could not be compared with the default configuration: too few pairs of runs")
-    assert few.doubt(SECONDS) is None
+    assert few.doubts(SECONDS, "sumx") == []
     with pytest.raises(ValueError, match="needs 6 pairs, got 5"):
         few.interval(SECONDS)
 
@@ -89,14 +89,19 @@ def test_what_is_stored_is_what_is_read(pairs, failures):
 
 
 def test_precise_enough_leaves_no_doubt():
-    assert CLEAR.doubt(SECONDS) is None
+    assert CLEAR.doubts(SECONDS, "sumx") == []
 
 
 def test_a_noisy_machine_is_told_with_the_pairs_that_it_needs():
     # Six pairs from 1 to 1.44 times: the ends are 20 % from their middle, 4 times the 5 % asked for; 6 * 4^2 = 96.
     found = verdict(*((one, 1.0) for one in (1.0, 1.1, 1.2, 1.25, 1.3, 1.44)))
-    assert found.doubt(SECONDS).startswith("this machine is too noisy to say it to 5.0%: 6 pairs gave 20.0%, about 96 ")
-    assert "--max-pairs 96" in found.doubt(SECONDS)
+    (of_study_file,) = found.doubts(SECONDS, "sumx")
+    assert of_study_file == (
+        "the interval is wide (1.000 to 1.440): 6 pairs were made, about 96 would narrow it to 5.0% to either side: "
+        "autotune confirm sumx --max-pairs 96"
+    )
+    (of_gain,) = replace(found, asked=0.01, of_gain=0.25).doubts(SECONDS, "sumx")
+    assert "would narrow it to what the study asks: autotune confirm sumx" in of_gain
 
 
 def test_the_precision_is_how_far_the_ends_are_from_their_middle():
@@ -126,8 +131,8 @@ def test_a_large_gain_need_not_be_as_precise():
 def test_a_large_gain_is_no_doubt_where_its_interval_is_wide():
     pairs = tuple((one, 1.0) for one in (1.9, 2.0, 2.0, 2.1, 2.2, 2.2))
     asked = Verdict(1, (1,), 1, 0.95, 0.05, pairs)
-    assert "to say it to 5.0%" in asked.doubt(SECONDS)
-    assert replace(asked, of_gain=0.25).doubt(SECONDS) is None
+    assert "narrow it to 5.0% to either side" in asked.doubts(SECONDS, "sumx")[0]
+    assert replace(asked, of_gain=0.25).doubts(SECONDS, "sumx") == []
 
 
 def test_a_loss_has_no_speed():
@@ -140,17 +145,17 @@ def test_a_loss_has_no_speed():
 
 
 def test_a_machine_that_was_another_one_while_tuning_makes_the_ranking_doubtful():
-    says = "the machine was {} times {} while tuning: the ranking of the trials is in doubt"
-    assert says.format("2.4", "slower") in CLEAR.doubt(SECONDS, [4.9, 4.7, 4.8, 4.8])
-    assert says.format("2", "faster") in CLEAR.doubt(SECONDS, [1.0, 1.02, 0.99])
-    assert says.format("2", "slower") in CLEAR.doubt(RATE, [1.0, 1.02, 0.99])
-    assert CLEAR.doubt(SECONDS) is None
+    says = "the machine was {} times {} while tuning, so another trial may be better"
+    assert says.format("2.4", "slower") in CLEAR.doubts(SECONDS, "sumx", [4.9, 4.7, 4.8, 4.8])[0]
+    assert says.format("2", "faster") in CLEAR.doubts(SECONDS, "sumx", [1.0, 1.02, 0.99])[0]
+    assert says.format("2", "slower") in CLEAR.doubts(RATE, "sumx", [1.0, 1.02, 0.99])[0]
+    assert CLEAR.doubts(SECONDS, "sumx") == []
 
 
 @pytest.mark.parametrize("tuned", [[2.0, 2.1, 1.95], [2.1, 2.1, 2.1], [1.0, 4.0, 3.5, 2.5], []])
 def test_noise_and_a_little_drift_do_not_make_the_ranking_doubtful(tuned):
-    assert CLEAR.doubt(SECONDS, tuned) is None
+    assert CLEAR.doubts(SECONDS, "sumx", tuned) == []
 
 
 def test_a_quality_does_not_depend_on_how_fast_the_machine_is():
-    assert CLEAR.doubt(Metric("loss", "", "minimize"), [4.9, 4.7, 4.8]) is None
+    assert CLEAR.doubts(Metric("loss", "", "minimize"), "sumx", [4.9, 4.7, 4.8]) == []

@@ -83,7 +83,7 @@ def test_what_was_tuned_on_a_slower_machine_is_tuned_again_and_another_configura
     study.tune()
     assert study.best() == 2
     study.machine.slow = False
-    doubted = study.confirm().doubt(SECONDS, study.standings().tuned_default)
+    doubted = study.confirm().doubts(SECONDS, "simulated", study.standings().tuned_default)[0]
     assert doubted.startswith("the machine was 2.4 times slower while tuning")
     assert "--tune-again" in doubted
 
@@ -101,7 +101,7 @@ def test_what_was_tuned_on_a_slower_machine_is_tuned_again_and_another_configura
     verdict = study.confirm()
     winner = study.standings().trials[verdict.winner]
     assert winner.configuration["threads"] == 5
-    assert verdict.doubt(SECONDS, study.standings().tuned_default) is None
+    assert verdict.doubts(SECONDS, "simulated", study.standings().tuned_default) == []
     assert study.set_aside() == (
         False,
         "no trial runs again: the machine was as fast as now, and no run that counts was disturbed",
