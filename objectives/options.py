@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from objectives.base import PlanError
 from objectives.validation import problem_of
-from spaces.parameters.errors import did_you_mean
+from spaces.parameters.errors import near_or_known
 from spaces.parameters.problem import Problem, UnknownKeyProblem
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -29,6 +29,4 @@ def _problem(item: Mapping[str, Any], model: type[BaseModel], program: str) -> P
     if item["type"] != "extra_forbidden" or len(item["loc"]) > 1:
         return problem_of(item, model, "options")
     name, known = str(item["loc"][0]), model.model_fields
-    close = did_you_mean(name, known)
-    msg = f"{program} has no option {name!r}{close}; known: {', '.join(known)}"
-    return UnknownKeyProblem(msg, f"options.{name}")
+    return UnknownKeyProblem(f"{program} has no option {name!r}: {near_or_known(name, known)}", f"options.{name}")

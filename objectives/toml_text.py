@@ -1,4 +1,4 @@
-"""Read TOML that others wrote in bounded time and depth."""
+"""Read TOML that others wrote in bounded time and depth, and quote its texts in messages."""
 
 import re
 import tomllib
@@ -50,6 +50,14 @@ def parse_toml(text: str) -> dict[str, Any]:
     if level:
         raise too_deep
     return table
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes for a message, with backslashes as they are: `repr` doubles those of a pattern."""
+    if not text.isprintable():
+        return repr(text)
+    mark = '"' if "'" in text else "'"
+    return f"{mark}{text}{mark}"
 
 
 def _within(value: object) -> list[Any]:

@@ -1,12 +1,41 @@
 """Pydantic's errors in a table that a user wrote, as problems with paths."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from spaces.parameters.errors import did_you_mean
-from spaces.parameters.problem import Problem, UnknownKeyProblem
+from objectives.toml_text import quoted
+from spaces.parameters.errors import unknown_key
+from spaces.parameters.problem import Problem
+
+_RULES = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "literal_error": "{expected}",
+}
+# By the kind of value that is wanted.
+_UNQUOTED = {
+    "int": re.compile(r"[+-]?[0-9]+"),
+    "float": re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"),
+    "bool": re.compile("true|false"),
+}
 
 
 def problems_in(error: ValidationError, model: type[BaseModel], under: str = "") -> list[Problem]:
@@ -16,15 +45,37 @@ def problems_in(error: ValidationError, model: type[BaseModel], under: str = "")
 
 def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "") -> Problem:
     """Convert one error of pydantic; `under` is the path of the table that `model` describes."""
-    path = ".".join([*([under] if under else []), *map(str, item["loc"])])
+    *outer, key = [*([under] if under else []), *map(str, item["loc"])] or [""]
+    path = ".".join([*outer, key])
     if item["type"] == "extra_forbidden":
-        known = _keys_at(item["loc"][:-1], model)
-        close = did_you_mean(str(item["loc"][-1]), known)
-        return UnknownKeyProblem(f"unknown key{close}; known: {', '.join(known)}", path)
+        return unknown_key(".".join(outer), key, _keys_at(item["loc"][:-1], model))
     if item["type"] == "missing":
         return Problem("required field missing", path)
-    got = "" if _is_nested(item["input"]) else f", got {item['input']!r}"
-    return Problem(f"{item['msg'].removeprefix('Value error, ')}{got}", path)
+    given, rule = item["input"], rule_of(item)
+    message = item["msg"].removeprefix("Value error, ") if rule is None else f"must be {rule}"
+    if _is_nested(given):
+        return Problem(message, path)
+    if not isinstance(given, str):
+        return Problem(f"{message}, got {given!r}", path)
+    hint = ": leave out the quotes" if _is_quoted(given, item["type"]) else ""
+    return Problem(f"{message}, got {quoted(given)}{hint}", path)
+
+
+def rule_of(item: Mapping[str, Any]) -> str | None:
+    """Return what a value must be, by one error of pydantic: "at least 3"; None for the rarer kinds of errors."""
+    rule = _RULES.get(item["type"])
+    return None if rule is None else rule.format(**{name: _plain(value) for name, value in item.get("ctx", {}).items()})
+
+
+def _plain(value: object) -> object:
+    """Return a whole float as an int: pydantic writes the limit 0 of a float as 0.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _is_quoted(text: str, kind: str) -> bool:
+    """Whether a text would be right without its quotes."""
+    pattern = _UNQUOTED.get(kind.partition("_")[0])
+    return kind.endswith("_type") and pattern is not None and pattern.fullmatch(text) is not None
 
 
 def _is_nested(given: object) -> bool:

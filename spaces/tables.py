@@ -26,9 +26,9 @@ from typing import Any
 
 from spaces.expressions.constant import constant_value
 from spaces.parameters.constraint import Constraint
-from spaces.parameters.errors import ExpressionError, SpaceError, did_you_mean
+from spaces.parameters.errors import ExpressionError, SpaceError, did_you_mean, unknown_key
 from spaces.parameters.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
-from spaces.parameters.problem import ExpressionProblem, Problem, UnknownKeyProblem
+from spaces.parameters.problem import ExpressionProblem, Problem
 from spaces.space import Space
 
 _COMMON = ("type", "default", "optional", "when", "help")
@@ -220,8 +220,7 @@ class _Reader:
     def refuse_unknown(self, known: Sequence[str]) -> None:
         for key in self.table:
             if key not in known:
-                close = did_you_mean(str(key), known) or f"; allowed: {', '.join(known)}"
-                self.errors.append(UnknownKeyProblem(f"unknown field{close}", f"{self.where}.{key}"))
+                self.errors.append(unknown_key(self.where, str(key), known))
 
     def require(self, key: str) -> object:
         if key not in self.table:

@@ -5,26 +5,13 @@ from typing import Any
 
 from autotune.studyfile import NAME
 from autotune.supervision import CORES
+from objectives.validation import rule_of
 
 _KINDS = {
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a number",
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "list_type": "a list",
     "dict_type": "an object",
     "model_attributes_type": "an object",
-    "greater_than_equal": "at least {ge}",
-    "greater_than": "more than {gt}",
-    "less_than_equal": "at most {le}",
-    "less_than": "less than {lt}",
     "string_too_long": "at most {max_length} characters long",
     "too_long": "at most {max_length} of them",
-    "literal_error": "{expected}",
     "string_pattern_mismatch": "of the form {pattern}",
 }
 _FORMS = {
@@ -65,7 +52,7 @@ def _rule(error: Mapping[str, Any]) -> str | None:
     if context.get("pattern") in _FORMS:
         return _FORMS[context["pattern"]]
     kind = _KINDS.get(error["type"])
-    return None if kind is None else kind.format(**context)
+    return rule_of(error) if kind is None else kind.format(**context)
 
 
 def _given_text(value: object) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from autotune.studyfile.model import StudyFile
 from objectives.command_options import CommandOptions
+from spaces.parameters.errors import in_table
 from spaces.parameters.problem import Problem, UnknownKeyProblem
 
 # These mean something in many tables, so that they do not show which one was meant.
@@ -20,12 +21,13 @@ def with_right_table(problem: Problem) -> Problem:
     if not isinstance(problem, UnknownKeyProblem) or problem.path is None:
         return problem
     table, _, key = problem.path.rpartition(".")
+    unknown = f"unknown key {key!r}{in_table(table)}"
     places = _places().get(key, []) if key not in _COMMON else []
     # [options] are those of the study's objective, which need not have a key that a command has there.
     if places and _place(table) not in places:
-        return replace(problem, message=f"unknown key: {key} belongs {' or '.join(places)}")
+        return replace(problem, message=f"{unknown}: it belongs {' or '.join(places)}")
     if table == "space":
-        return replace(problem, message=f"unknown key: a parameter is a table, [space.parameters.{key}]")
+        return replace(problem, message=f"{unknown}: a parameter is a table, [space.parameters.{key}]")
     return problem
 
 

@@ -1,9 +1,10 @@
 """Errors of the space: every one says what was given, the rule, and what to do."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
-from spaces.parameters.problem import ProblemsError
+from spaces.parameters.problem import ProblemsError, UnknownKeyProblem
 
 _SHOWN_WIDTH = 76  # what is shown of a long expression around the place of the error
 
@@ -39,6 +40,34 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the closest of `known`, or nothing."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def unknown_key(table: str, key: str, known: Iterable[str]) -> UnknownKeyProblem:
+    """Return the problem of a `key` that its table does not have.
+
+    Args:
+        table: The path of the table; empty for the top of the file.
+        key: The key.
+        known: The keys of the table, which the message lists if none resembles `key`.
+    """
+    return UnknownKeyProblem(
+        f"unknown key {key!r}{in_table(table)}: {near_or_known(key, known)}", f"{table}.{key}" if table else key
+    )
+
+
+def near_or_known(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean 'x'?" for the closest of `known`, or all of `known` if none is close."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+
+
+def in_table(path: str) -> str:
+    """Return " in [table]" for the path of a table; nothing for the top of the file."""
+    if not path:
+        return ""
+    # An entry of a list has no header with its number.
+    return f" in {path}" if re.search(r"\.\d+(\.|$)|\[", path) else f" in [{path}]"
 
 
 def _with_caret(problem: str, expression: str, start: int, end: int, hint: str) -> str:

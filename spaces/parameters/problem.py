@@ -44,6 +44,10 @@ class ExpressionProblem(Problem):
 class UnknownKeyProblem(Problem):
     """A key that its table does not have; its path ends with the key."""
 
+    def __str__(self) -> str:
+        """Return the problem without its path, since the message names the key and its table."""
+        return str(Problem(self.message, line=self.line))
+
 
 @dataclass(frozen=True)
 class OptionProblem(Problem):

@@ -26,7 +26,7 @@ def test_a_page_has_no_mistakes(name, tmp_path):
         ("autotune study", "Missing argument"),
         ("autotune study qee", "there is no study qee (did you mean 'qe'?)"),
         ("autotune check ./theirs.toml", "there is no study ./theirs.toml"),
-        ("autotune study ./a.toml --set budget.trails=3", "unknown key (did you mean 'trials'?)"),
+        ("autotune study ./a.toml --set budget.trails=3", "unknown key 'trails' in [budget]: did you mean 'trials'?"),
         ("autotune study ddp --set options.tune_hoks=true", "options.tune_hoks: there is no such option"),
         ("autotune replay qe --set options.matric=x", "--set options.matric: there is no such option"),
         ("autotune report qe --format markdown", "'markdown' is not one of 'html', 'md', 'json'"),

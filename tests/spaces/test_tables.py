@@ -110,7 +110,7 @@ def test_all_errors_at_once_with_their_places():
     with pytest.raises(SpaceError) as caught:
         space_from_tables(**tomllib.loads(BAD), facts={"cores": 12})
     assert [str(problem).splitlines()[0] for problem in caught.value.problems] == [
-        "unknown field (did you mean 'high'?) @ space.parameters.np.hihg",
+        "unknown key 'hihg' in [space.parameters.np]: did you mean 'high'?",
         "required field missing @ space.parameters.np.high",
         (
             "type must be one of integer, float, choice, flag, not 'intger' (did you mean 'integer'?)"
@@ -124,7 +124,7 @@ def test_all_errors_at_once_with_their_places():
         "must be a list, not 'plain' @ space.parameters.mixing.values",
         "beta: low must be below high, not low=2.0, high=1.0 @ space.parameters.beta",
         "give either values or low, not both @ space.parameters.gpus.values",
-        "unknown field (did you mean 'name'?) @ space.constraints[0].nam",
+        "unknown key 'nam' in space.constraints[0]: did you mean 'name'?",
         "required field missing @ space.constraints[0].name",
         "must be a string with something in it, not '' @ space.constraints[0].rule",
     ]

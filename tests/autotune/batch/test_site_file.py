@@ -75,9 +75,15 @@ def test_all_mistakes_are_said_at_once_each_with_its_place(tmp_path):
         find_cluster(str(file))
     said = str(caught.value)
     assert "6 errors" in said
-    for place in ("@ acount", "@ walltime", "@ mpi", "@ queue", "@ nodes", "@ setup.0"):
+    for place in (
+        "unknown key 'acount': did you mean 'account'?",
+        "@ walltime",
+        "@ mpi",
+        "@ queue",
+        "@ nodes",
+        "@ setup.0",
+    ):
         assert place in said
-    assert "did you mean 'account'" in said
 
 
 def test_what_only_pbs_knows_is_refused_elsewhere(tmp_path):
@@ -122,9 +128,9 @@ def test_any_file_has_a_name(tmp_path, file, name):
     ("line", "says"),
     [
         ("memory_per_node_gib = inf", "finite number"),
-        ("memory_per_node_gib = 1e30", "less than or equal"),
+        ("memory_per_node_gib = 1e30", "must be at most"),
         ("poll_s = inf", "finite number"),
-        ("poll_s = 1e30", "less than or equal"),
+        ("poll_s = 1e30", "must be at most"),
         ('walltime = "99999999999d"', "at most a year"),
         ('modules = "qe"', r'must be a list: \["qe"\]'),
         ('directives = ["-l wd", "-N mine"]', "-N: the job sets its name"),

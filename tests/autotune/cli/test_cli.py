@@ -146,7 +146,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path, monk
         (["study", "./none.toml"], 2, "no study file at ./none.toml"),
         (["study", "./mine.toml", "--trails", "3"], 2, "--trials"),
         (["study", "./mine.toml", "--timeout", "soon"], 2, "is not a duration"),
-        (["study", "./mine.toml", "--set", "options.arg=3"], 3, "options.arg"),
+        (["study", "./mine.toml", "--set", "options.arg=3"], 3, "unknown key 'arg' in [options]"),
         (["study", "./mine.toml", "--sampler", "optuna:TPESample"], 2, "did you mean 'TPESampler'"),
         (["study", "./mine.toml", "--cores", "9999"], 2, "usable"),
         (["study", "./mine.toml", "--name", "../x"], 2, "letters, digits"),

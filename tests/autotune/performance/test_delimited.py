@@ -124,7 +124,7 @@ def test_all_mistakes_of_a_mapping_are_told_at_once_with_their_places():
     said = str(error.value)
     assert said.startswith("m.toml: 4 errors")
     assert "required field missing @ source" in said
-    assert "unknown key (did you mean 'source'?)" in said
+    assert "unknown key 'sauce': did you mean 'source'?" in said
     assert "@ metrics.0.direction" in said
     assert "got 0 @ nodes" in said
 

@@ -122,7 +122,7 @@ def test_three_mistakes_are_three_each_with_path_and_line(tmp_path):
     ended = invoke("check", str(tmp_path / "mine.toml"))
     assert ended.exit_code == 2
     assert "mine.toml: 3 mistakes" in ended.output
-    assert f"  line {line(text, 'trails')}: unknown key (did you mean 'trials'?)" in ended.output
+    assert f"  line {line(text, 'trails')}: unknown key 'trails' in [budget]: did you mean 'trials'?\n" in ended.output
 
 
 @pytest.mark.parametrize(
@@ -341,14 +341,14 @@ def test_a_key_in_the_wrong_table_is_told_the_right_one(tmp_path):
     path.write_text(text)
     shown = invoke("check", str(path)).stderr
     for line in (
-        "unknown key: trials belongs in [budget] @ trials",
-        "unknown key: target belongs at the top of the file, before the first [table] @ options.target",
-        "unknown key: pairs belongs in [verdict] @ options.pairs",
-        "unknown key: a parameter is a table, [space.parameters.np] @ space.np",
+        "unknown key 'trials': it belongs in [budget]\n",
+        "unknown key 'target' in [options]: it belongs at the top of the file, before the first [table]\n",
+        "unknown key 'pairs' in [options]: it belongs in [verdict]\n",
+        "unknown key 'np' in [space]: a parameter is a table, [space.parameters.np]\n",
     ):
         assert line in shown
     path.write_text(text.replace("trials = 3\n", "", 1).rpartition("[space.np]")[0])
-    assert "target belongs at the top of the file" in str(invoke("study", str(path), "--dry-run").exception)
+    assert "it belongs at the top of the file" in str(invoke("study", str(path), "--dry-run").exception)
 
 
 def test_a_file_whose_braces_name_no_parameters_is_one_mistake(tmp_path):

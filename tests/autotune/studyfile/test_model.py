@@ -34,11 +34,26 @@ def test_all_errors_at_once_each_with_its_path(tmp_path):
     text = str(caught.value)
     assert "5 errors" in text
     assert "required field missing @ objective" in text
-    assert "(did you mean 'objective'?)" in text
+    assert "unknown key 'objectiv': did you mean 'objective'?" in text
     assert "got 0 @ budget.trials" in text
-    assert "(did you mean 'workers'?)" in text
-    assert "@ budget.worker" in text
-    assert "got 'five' @ verdict.pairs" in text
+    assert "unknown key 'worker' in [budget]: did you mean 'workers'?" in text
+    assert "must be a whole number, got 'five' @ verdict.pairs" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('verdict.precision = "0.05"', "must be a number, got '0.05': leave out the quotes @ verdict.precision"),
+        ('verdict.precision = "5 %"', "must be a number, got '5 %' @ verdict.precision"),
+        ("verdict.of_gain = -1", "must be at least 0, got -1 @ verdict.of_gain"),
+        ('verdict.mode = "both"', "must be 'interleaved', 'duet' or 'auto', got 'both' @ verdict.mode"),
+        ("budget = 3", "must be a table, got 3 @ budget"),
+    ],
+)
+def test_a_wrong_value_is_reported_in_plain_words(tmp_path, line, message):
+    with pytest.raises(StudyFileError) as caught:
+        studyfile.load(write(tmp_path, f'objective = "command"\n{line}\n'))
+    assert str(caught.value).splitlines()[1] == f"  {message}"
 
 
 def test_overrides_have_dotted_keys_and_toml_values(tmp_path):

@@ -235,4 +235,4 @@ def test_a_table_with_the_name_of_a_key_is_a_software_whose_unknown_keys_are_sai
         load(written(here, text))
     (problem,) = caught.value.problems
     assert problem.path == "software.container.image"
-    assert "unknown key; known: modules, " in problem.message
+    assert "unknown key 'image' in [software.container]: known: modules, " in problem.message

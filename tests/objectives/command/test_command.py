@@ -219,7 +219,7 @@ def objective_of(options):
         ({"argv": []}, "@ options.argv"),
         ({"argv": ["no-such-program-here"]}, "was not found; give its full path"),
         ({"argv": [sys.executable], "metrics": [{"name": "a"}]}, "@ options.metrics.0.pattern"),
-        ({"argv": [sys.executable], "typo": 1}, "@ options.typo"),
+        ({"argv": [sys.executable], "typo": 1}, "unknown key 'typo' in [options]: known: argv, environment, "),
     ],
 )
 def test_options_that_are_wrong(options, words):

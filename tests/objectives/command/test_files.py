@@ -130,12 +130,11 @@ def test_all_errors_at_once_each_with_its_path(tmp_path):
     )
     places = {line.rpartition(" @ ")[2] for line in lines}
     assert places == {
-        "options.metrics.2.fiel",
+        "unknown key 'fiel' in options.metrics.2: did you mean 'file'?",
         *(f"options.files.{i}.{key}" for i, key in enumerate(["template", "template", "text", "template"])),
         *("options.files.4.template", "options.files.5.template", "options.files.6.delimiters", "options.files.7.name"),
         "options.answer.file",
     }
-    assert any("did you mean 'file'?" in line for line in lines)
     assert any("c has braces" in line and "delimiters = []" in line for line in lines)
     lines = errors(metrics=[{"name": "x"}, {"name": "y", "pattern": "(.)", "json": "a"}])
     assert [line.rpartition(" @ ")[2] for line in lines] == ["options.metrics.0.pattern", "options.metrics.1.json"]

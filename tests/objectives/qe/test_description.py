@@ -210,7 +210,7 @@ def test_facts_alone_describe_a_problem(nowhere):
     ("text", "words"),
     [
         ("kpoint = 20", r"did you mean 'kpoints'\?.* @ kpoint"),
-        ("kpoints = 0", "greater than or equal to 1, got 0 @ kpoints"),
+        ("kpoints = 0", "must be at least 1, got 0 @ kpoints"),
         ("kpoints =", "is not a TOML file"),
         (None, "cannot be read: No such file"),
     ],

@@ -206,7 +206,7 @@ def test_everything_that_is_wrong_at_once(here, run_job):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"inptu": "x"}, "pw.x has no option 'inptu' (did you mean 'input'?)"),
+        ({"inptu": "x"}, "pw.x has no option 'inptu': did you mean 'input'?"),
         ({"change_path": "yes"}, "got 'yes' @ options.change_path"),
         ({"max_ranks": 0}, "got 0 @ options.max_ranks"),
         ({"input": "tio3"}, "there is no input 'tio3' (did you mean 'tio2'?)"),
