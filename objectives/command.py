@@ -48,6 +48,7 @@ from objectives.program_marks import INTERPRETER
 from objectives.quantity import to_number
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
+from objectives.toml_text import quoted
 from spaces import Configuration
 
 __all__ = ["CommandObjective", "CommandOptions", "make_plan", "plan"]
@@ -195,7 +196,7 @@ class CommandObjective:
             raise ApplicationError(msg, code="exit-code")
         for pattern in self.options.success:
             if find_first(pattern, text) is None:
-                msg = f"the output has no match of {pattern!r}, which a successful run prints"
+                msg = f"the output has no match of {quoted(pattern)}, which a successful run prints"
                 raise InvalidResult(msg, code="no-success-pattern")
         return prepared_s
 

@@ -1,7 +1,6 @@
 """Check the options of a command: report all errors at once, each with its path in the study file."""
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from objectives.figure import UNIT_GROUP
 from objectives.file_options import RunFile, find_repeated_names, making_programs, mentions_in_files, read_run_files
 from objectives.mentions.count import count_mentions
 from objectives.mentions.templates import mentions_in, template_errors
-from objectives.mentions.words import program_of, word_places
+from objectives.mentions.words import missing_program, program_of, word_places
 from objectives.patterns import NO_PATTERN
 from objectives.run_files import name_error
+from objectives.toml_text import quoted
 from objectives.validation import problems_in
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem
@@ -73,9 +73,9 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     ]
     first = {program: place for place, program in reversed(called)}
     return [
-        Problem(f"program {program!r} was not found; give its full path, or `module load` it", f"options.{place}")
+        Problem(why, f"options.{place}")
         for program, place in reversed(first.items())
-        if "{" not in program and not is_made_by_run(options, program) and shutil.which(program) is None
+        if "{" not in program and not is_made_by_run(options, program) and (why := missing_program(program))
     ]
 
 
@@ -117,12 +117,12 @@ def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:
         try:
             compiled = re.compile(text)
         except NO_PATTERN as error:
-            yield Problem(f"{text!r} is not a regular expression: {error}", path)
+            yield Problem(f"{quoted(text)} is not a regular expression: {error}", path)
             continue
         own = compiled.groups - (UNIT_GROUP in compiled.groupindex)
         if groups and own != groups:
             besides = f", besides (?P<{UNIT_GROUP}>...)" if own < compiled.groups else ""
-            yield Problem(f"{text!r} needs exactly one group, around the number{besides}; it has {own}", path)
+            yield Problem(f"{quoted(text)} needs exactly one group, around the number{besides}; it has {own}", path)
     for place, one in _figures_read(options):
         if one.pattern and f"(?P<{UNIT_GROUP}>" in one.pattern and not one.unit:
             yield Problem("declare the unit to which values are converted, unit = 's' for example", f"{place}.unit")

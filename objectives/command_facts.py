@@ -11,6 +11,7 @@ from launchers.software.transient_errors import is_transient
 from objectives.base import PlanError
 from objectives.patterns import NO_PATTERN, SlowPatternError, find_first
 from objectives.quantity import to_number
+from objectives.toml_text import quoted
 from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60
@@ -66,10 +67,12 @@ def fact_errors(options: Mapping[str, FactOptions]) -> Iterator[Problem]:
         try:
             groups = re.compile(option.pattern).groups
         except NO_PATTERN as error:
-            yield Problem(f"{option.pattern!r} is not a regular expression: {error}", f"{place}.pattern")
+            yield Problem(f"{quoted(option.pattern)} is not a regular expression: {error}", f"{place}.pattern")
             continue
         if groups > 1:
-            yield Problem(f"{option.pattern!r} has {groups} groups: one around a number, or none", f"{place}.pattern")
+            yield Problem(
+                f"{quoted(option.pattern)} has {groups} groups: one around a number, or none", f"{place}.pattern"
+            )
 
 
 def _run_program(command: tuple[str, ...]) -> str:

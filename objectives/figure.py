@@ -14,6 +14,7 @@ import regex
 from objectives.base import InvalidResult, Output
 from objectives.patterns import find_last, match_at
 from objectives.quantity import UnitError, read_quantity, to_number, unit_after, whole_number
+from objectives.toml_text import quoted
 from objectives.units import other_scales
 
 # The same limit as for what a run prints.
@@ -71,7 +72,7 @@ class Figure:
 
     def _value_of_match(self, found: regex.Match[str] | None) -> float:
         if found is None:
-            raise self._missing(f"nothing matches {self.pattern!r}")
+            raise self._missing(f"nothing matches {quoted(self.pattern or '')}")
         group = number_group(found.re.groups, found.re.groupindex)
         text, after = found[group] or "", _rest_of_line(found, group)
         if found.end() == found.end(group):
@@ -80,7 +81,7 @@ class Figure:
         value = self._in_unit(text, after, printed)
         if value is None:
             shown = found[0][:_SHOWN_CHARACTERS]
-            raise self._missing(f"what matches {self.pattern!r} is no number: {shown!r}")
+            raise self._missing(f"what matches {quoted(self.pattern or '')} is no number: {quoted(shown)}")
         if not self.unit and (other := _varying_unit(found, group, after)):
             wanted = f"declare the one to compare in: unit = {other!r}"
             raise self._missing(f"{text!r} is in {other}, and other runs may print another unit: {wanted}")

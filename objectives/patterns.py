@@ -14,6 +14,8 @@ from typing import Generic, TypeVar
 
 import regex
 
+from objectives.toml_text import quoted
+
 # Seconds of CPU time; a typical pattern takes one or two for 64 MiB.
 LIMIT_S = 10.0
 
@@ -33,9 +35,9 @@ class SlowPatternError(Exception):
 
     def __init__(self, pattern: str) -> None:
         super().__init__(
-            f"the search for the pattern {pattern!r} took more than {LIMIT_S:g} s; alternatives with the same start in "
-            "a repeat, as in (a|aa)+, or several .* can take forever: write one repeat, and characters that end it, as "
-            "in [^,]*"
+            f"the search for the pattern {quoted(pattern)} took more than {LIMIT_S:g} s; alternatives with the same "
+            "start in a repeat, as in (a|aa)+, or several .* can take forever: write one repeat, and characters that "
+            "end it, as in [^,]*"
         )
 
 

@@ -12,6 +12,7 @@ from launchers import STDERR, STDOUT
 from launchers.software.digest import text_digest
 from objectives.mentions.templates import fill_in, has_placeholder, mentions_in, template_errors, value_text
 from objectives.patterns import NO_PATTERN
+from objectives.toml_text import quoted
 from spaces import Value
 from spaces.mention import Mention, key_of
 from spaces.parameters.problem import Problem
@@ -274,4 +275,4 @@ def edit_errors(edits: Sequence[LineEdit], place: str) -> Iterator[Problem]:
             try:
                 re.compile(pattern or "")
             except NO_PATTERN as error:
-                yield Problem(f"{pattern!r} is not a regular expression: {error}", f"{place}.{i}.{key}")
+                yield Problem(f"{quoted(pattern or '')} is not a regular expression: {error}", f"{place}.{i}.{key}")

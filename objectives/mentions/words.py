@@ -1,5 +1,6 @@
 """Command lines of a study file: templates, and groups of templates that are left out together."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from pathlib import Path
@@ -50,6 +51,17 @@ CommandLine = Annotated[list[Word], AfterValidator(_command_line)]
 def program_of(words: Sequence[Word]) -> str:
     """Return the program of a command line."""
     return str(words[0])
+
+
+def missing_program(program: str) -> str | None:
+    """Return why this machine cannot start a program; None if it can."""
+    if shutil.which(program) is not None:
+        return None
+    if "/" not in program:
+        return f"program {program!r} was not found; give its full path, or `module load` it"
+    if is_file(program):
+        return f"{program} is no program: it is not executable"
+    return f"there is no file {program}"
 
 
 def is_file(word: str) -> bool:

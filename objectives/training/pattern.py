@@ -8,6 +8,7 @@ import regex
 
 from objectives.base import Progress, ProgressReader
 from objectives.patterns import NO_PATTERN, UntilSlow, find_in_lines
+from objectives.toml_text import quoted
 from objectives.training.lines import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
 
 STEP = "step"
@@ -26,22 +27,23 @@ def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Seque
         try:
             compiled = re.compile(pattern)
         except NO_PATTERN as error:
-            yield index, f"{pattern!r} is not a regular expression: {error}; known forms: {', '.join(kinds)}"
+            yield index, f"{quoted(pattern)} is not a regular expression: {error}; known forms: {', '.join(kinds)}"
             return
         if not compiled.groups:
             close = difflib.get_close_matches(pattern, kinds, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "the first is around the step"
-            yield index, f"{pattern!r} has no groups: {hint}; known forms: {', '.join(kinds)}"
+            yield index, f"{quoted(pattern)} has no groups: {hint}; known forms: {', '.join(kinds)}"
             return
         named |= compiled.groupindex.keys()
         if compiled.groupindex and len(compiled.groupindex) < compiled.groups:
             msg = "give all groups a name or none, and write (?:...) for one that reads nothing"
-            yield index, f"{pattern!r} has groups with and without names: {msg}"
+            yield index, f"{quoted(pattern)} has groups with and without names: {msg}"
             return
         elif not compiled.groupindex and not 2 <= compiled.groups <= 1 + len(metrics):
             order = ", ".join([STEP, *metrics])
             rule = f"groups without names are, in this order: {order} (those at the end may be missing)"
-            yield index, f"{pattern!r} has {compiled.groups} groups; {rule}; or give them names, as in (?P<{STEP}>\\d+)"
+            named_form = f"or give them names, as in (?P<{STEP}>\\d+)"
+            yield index, f"{quoted(pattern)} has {compiled.groups} groups; {rule}; {named_form}"
             return
         elif not compiled.groupindex:
             named |= {STEP, *metrics[: compiled.groups - 1]}

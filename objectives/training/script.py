@@ -30,6 +30,7 @@ from objectives.mentions.words import (
     flatten,
     is_file,
     map_words,
+    missing_program,
     program_of,
     word_places,
 )
@@ -146,9 +147,9 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     errors += _errors_of_training(checked)
     program = shutil.which(program_of(checked.argv))
     errors += [
-        Problem(f"program {called!r} was not found; give its full path", f"options.{place}")
+        Problem(why, f"options.{place}")
         for place, called in (("argv.0", program_of(checked.argv)), *making_programs(checked.files))
-        if shutil.which(called) is None
+        if (why := missing_program(called))
     ]
     mentioned: list[Mention] = []
     if not errors:

@@ -129,5 +129,5 @@ def test_commands_that_are_wrong(prepare, place):
 
 
 def test_without_preparation_a_program_must_be_there():
-    with pytest.raises(PlanError, match=r"program '\./program' was not found"):
+    with pytest.raises(PlanError, match=r"there is no file \./program"):
         planned(argv=["./program"])
