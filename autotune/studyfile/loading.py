@@ -1,5 +1,6 @@
 """Load study files from the catalogue or the user, with changes from the command line."""
 
+import copy
 import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from autotune.studyfile.weights import with_weights
 from autotune.tomlfiles import reading as tomlfiles
 from objectives.toml_text import parse_toml
 from spaces.parameters.errors import did_you_mean
-from spaces.parameters.problem import OptionProblem
+from spaces.parameters.problem import OptionProblem, Problem
 
 
 def catalogue() -> dict[str, Path]:
@@ -85,13 +86,13 @@ def apply_overrides(table: dict[str, Any], overrides: Iterable[str], source: str
     Raises:
         StudyFileError: All errors at once, each with its path; `source` is the name of the file.
     """
-    given = list(overrides)
+    given, of_file = list(overrides), copy.deepcopy(table)
     for override in given:
         _apply(table, override)
     try:
         return parse(with_weights(table), source=source)
     except StudyFileError as error:
-        raise _mark_options(error, [override.partition("=")[0].strip() for override in given]) from None
+        raise _name_overrides(error, given, _problems(of_file, source)) from None
 
 
 def parse(table: Mapping[str, Any], source: str) -> StudyFile:
@@ -107,18 +108,40 @@ def parse(table: Mapping[str, Any], source: str) -> StudyFile:
         raise tomlfiles.problems_error(source, problems, StudyFileError) from None
 
 
-def _mark_options(error: StudyFileError, keys: Sequence[str]) -> StudyFileError:
-    """Return the error with its problems marked that are due to `keys` from the command line."""
-    wrong = [problem for problem in error.problems if any(f"{problem.path}.".startswith(f"{key}.") for key in keys)]
-    if not wrong:
-        return error
-    if len(wrong) == len(error.problems):
-        return StudyFileError("the command line has errors (--set KEY=VALUE, or the option for the key):", wrong)
-    marked = [
-        OptionProblem(problem.message, problem.path, option="on the command line") if problem in wrong else problem
+def _problems(table: Mapping[str, Any], source: str) -> Sequence[Problem]:
+    try:
+        parse(with_weights(table), source)
+    except StudyFileError as error:
+        return error.problems
+    return ()
+
+
+def _name_overrides(error: StudyFileError, overrides: Sequence[str], of_file: Sequence[Problem]) -> StudyFileError:
+    """Return the error with the change in front of each problem that is due to the command line.
+
+    A problem of a whole table (`pairs` against `max_pairs`) is due to a change in the table if the file alone, with
+    the problems `of_file`, does not have it.
+    """
+    named = [
+        problem
+        if problem in of_file or (change := _change_of(problem, overrides)) is None
+        else OptionProblem(problem.message, problem.path, option=f"--set {change}")
         for problem in error.problems
     ]
-    return StudyFileError(str(error).partition("\n")[0], marked)
+    typed = [isinstance(problem, OptionProblem) for problem in named]
+    if all(typed) and typed:
+        return StudyFileError("the command line has errors (--set KEY=VALUE, or the option for the key):", named)
+    return StudyFileError(str(error).partition("\n")[0], named) if any(typed) else error
+
+
+def _change_of(problem: Problem, overrides: Sequence[str]) -> str | None:
+    """Return the last change of the key of a problem, of a key in its table, or of its table."""
+    path = f"{problem.path}."
+    for override in reversed(overrides):
+        key = f"{override.partition('=')[0].strip()}."
+        if path.startswith(key) or key.startswith(path):
+            return override
+    return None
 
 
 def _apply(table: dict[str, Any], override: str) -> None:

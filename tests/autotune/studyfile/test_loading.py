@@ -26,8 +26,21 @@ def test_errors_of_both_are_told_apart(tmp_path):
     first, trails, sampler = str(caught.value).splitlines()
     assert "mine.toml" in first
     assert "command line" not in trails
-    assert sampler.startswith("  on the command line: ")
+    assert sampler.startswith("  --set sampler.name=foo: ")
     assert "@ sampler.name" in sampler
+
+
+def test_an_error_of_a_whole_table_is_of_the_command_line_unless_the_file_has_it(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE)
+    with pytest.raises(StudyFileError) as caught:
+        load(path, ["verdict.rounds=5", "verdict.pairs=3"])
+    assert (
+        str(caught.value).splitlines()[1].startswith("  --set verdict.pairs=3: a 95% interval needs at least 6 pairs")
+    )
+    path.write_text(f"{FILE}[verdict]\npairs = 3\n")
+    with pytest.raises(StudyFileError, match=r"mine\.toml: 1 error\n  a 95% interval"):
+        load(path, ["verdict.rounds=5"])
 
 
 def test_a_configuration_with_an_unknown_name_is_a_mistake_not_an_invalid_one():
