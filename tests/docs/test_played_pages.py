@@ -106,7 +106,7 @@ print(open("a.toml").read())
     player = Player(tmp_path)
     player.play(Page("docs/x.md", page))
     right, wrong, count, text = player.said.values()
-    assert "read: autotune study ./a.toml" in right
+    assert "read; next: autotune study ./a.toml" in right
     assert (wrong, text) == ("", 'objective = "qe"\n\n')
     assert int(count) == len(right.splitlines())
     with pytest.raises(AssertionError, match=r"docs/x\.md:6: .*\nexit code 2"):

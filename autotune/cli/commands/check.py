@@ -89,7 +89,7 @@ def check(
         if code is ExitCode.OK:
             own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
             result = "read" if static else "right"
-            output().print(f"{result}: autotune study {_quote(name)}{own}", markup=False)
+            output().print(f"{result}; next: autotune study {_quote(name)}{own}", markup=False)
     raise typer.Exit(code)
 
 

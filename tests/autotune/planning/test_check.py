@@ -227,7 +227,7 @@ def test_files_are_found_beside_the_study_file(tmp_path, monkeypatch):
 def test_a_study_that_ships_is_checked_by_name():
     ended = invoke("check", "replay")
     assert ended.exit_code == 0, ended.output
-    assert "right: autotune study replay" in ended.output
+    assert "right; next: autotune study replay" in ended.output
 
 
 def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatch):
