@@ -329,15 +329,15 @@ class Summary:
         """Return the whole study in words."""
         definition = self.definition
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
-        without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items()) or "none"
+        without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items())
         trials = f"{self.finished} trial{'' if self.finished == 1 else 's'}"
         machine = definition.machine
         where = f"{machine['host']}, {machine['cores']} cores of {machine['cpu_model']}"
         return "\n".join(
             [
-                f"study {self.name}: {trials}, without a value: {without}",
+                f"study {self.name}: {trials}" + (f", without a value: {without}" if without else ""),
                 *(() if definition.replay else (f"machine: {where}",)),
-                f"workload: {facts or 'no facts'}",
+                *([f"workload: {facts}"] if facts else []),
                 self.best_text(),
                 *self._further_lines(),
                 *(() if self.steps is None else (trained_text(self.steps, self.trials),)),

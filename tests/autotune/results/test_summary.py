@@ -55,6 +55,12 @@ def test_a_confirmed_winner_is_reported():
     assert "verdict: 2.000 times as fast" in text
 
 
+def test_a_study_without_facts_and_failures_does_not_mention_them():
+    text = replace(summary(trial(0, took(2.0), np=8)), definition=definition(small_space(), facts={})).text()
+    assert text.startswith("study qe: 1 trial\n")
+    assert "workload" not in text
+
+
 def test_the_winner_of_the_verdict_is_the_winner_though_another_looked_better():
     found = summary(
         trial(0, took(2.0), np=8), trial(1, took(1.0)), trial(2, took(0.99)), verdict=verdict_on(1, candidates=(2, 1))
