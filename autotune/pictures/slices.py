@@ -1,6 +1,6 @@
 """The charts of values over each parameter, and of all parameters in parallel coordinates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -28,10 +28,6 @@ _CAPPED_LINES = 100
 _LETTERS = 90
 _BEST_SHARE = 10
 _COLUMNS = 3
-# A smaller share of the variance counts as 0.
-_NOTHING = 0.01
-# The sampler that chooses every trial at random.
-_RANDOM = "random"
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,6 @@ class _Measured:
         if best is not None and best.complete and best is not baseline:
             roles[best.number] = Role.WINNER
         return roles
-
-    @property
-    def by_chance(self) -> bool:
-        """Whether the search chose every trial at random."""
-        return self.summary.study.sampler.name == _RANDOM
 
     def level(self, trial: TrialRecord) -> float:
         """Return the value of a complete trial, or the bound of a capped one."""
@@ -111,11 +102,10 @@ def slices(summary: "Summary") -> Chart | None:
     drawn = measured.thin(max(100, _POINTS // len(measured.scales)))
     axis = axis_of(measured.standings.metric, [measured.standings.value(trial) for trial in drawn])
     panels = tuple(Panel(scale.axis, axis, tuple(_points(scale, drawn, measured))) for scale in measured.scales)
-    first, *_ = sorted(measured.scales, key=lambda scale: -measured.shares[scale.name])
     metric = measured.standings.metric
     description = (
         f"{metric.name} ({better(metric)}) of {count_noun(len(measured.trials), 'valid trial')} over each parameter."
-        f"{_most(measured.shares, first.name, by_chance=measured.by_chance)}{measured.about()}"
+        f"{measured.about()}"
     )
     return Chart(
         "slices",
@@ -125,15 +115,6 @@ def slices(summary: "Summary") -> Chart | None:
         _table(measured),
         columns=min(_COLUMNS, len(panels)),
     )
-
-
-def _most(shares: Mapping[str, float], name: str, *, by_chance: bool) -> str:
-    if shares[name] < _NOTHING:
-        return " No parameter alone explains the differences between these trials."
-    text = (
-        f" {name} alone explains most of the differences between these trials, {shares[name]:.0%} of the variance of "
-    )
-    return f"{text}their logarithms{'' if by_chance else '; the search did not choose them at random'}."
 
 
 def _points(scale: Scale, drawn: Sequence[TrialRecord], measured: _Measured) -> list[Mark]:

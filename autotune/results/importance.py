@@ -15,6 +15,7 @@ LEAST_VALUES = 5
 """The least number of trials with a value."""
 
 _FEW_EACH = 4
+_MOST_SHARE = 0.5
 # The computing time grows with the number of trials, and this many are enough.
 _MOST = 200
 
@@ -42,8 +43,11 @@ class Importance:
 
     def sentences(self) -> list[str]:
         """Return sentences on the most important parameters and on how reliable the shares are."""
-        named = join_words([one.text() for one in self.parameters[:3]])
-        sentences = [f"most of the differences in {self.metric} are explained by {named}"]
+        first = self.parameters[:3]
+        sentences = []
+        if sum(one.share for one in first) > _MOST_SHARE:
+            named = join_words([one.text() for one in first])
+            sentences.append(f"most of the differences in {self.metric} are explained by {named}")
         if self.trials < _FEW_EACH * len(self.parameters):
             few = f"{self.trials} trials are few for {len(self.parameters)} parameters"
             sentences.append(f"{few}: the shares may change with more of them")

@@ -104,18 +104,6 @@ def test_slices_have_a_panel_for_each_parameter_that_varies_and_a_place_for_unse
     assert unset[2] == 3
 
 
-def test_slices_say_which_parameter_explains_most():
-    trials = [trial(k, took(1.0 + 10.0 * (k % 3 == 0))) for k in range(30)]
-    assert "bind alone explains most" in slices(summary(*trials)).description
-
-
-def test_slices_claim_no_choice_of_a_search_that_made_none():
-    trials = [trial(k, took(1.0 + 10.0 * (k % 3 == 0))) for k in range(30)]
-    assert "did not choose them at random" in slices(summary(*trials)).description
-    by_chance = summary(*trials, study={"sampler": {"name": "random"}})
-    assert slices(by_chance).description.endswith("of the variance of their logarithms.")
-
-
 @pytest.mark.parametrize(
     ("metric", "of"), [(SECONDS, lambda ratio: (4.0 * ratio, 4.0)), (RATE, lambda ratio: (4.0, 4.0 * ratio))]
 )

@@ -9,7 +9,7 @@ import pytest
 from autotune.pictures.chart import Bars
 from autotune.pictures.importance import importance
 from autotune.records.outcome import Outcome
-from autotune.results.importance import importance_of
+from autotune.results.importance import Importance, ParameterShare, importance_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
@@ -59,6 +59,11 @@ def test_the_parameters_that_matter_come_first_and_shares_add_up_to_one():
     assert found.sentences()[0].startswith("most of the differences in wall_s are explained by blas ")
     assert not any("are few" in sentence for sentence in found.sentences())
     assert importance_of(study(added, 80)) == found
+
+
+def test_nothing_explains_most_if_the_first_parameters_explain_less_than_half():
+    equal = tuple(ParameterShare(f"p{place}", 0.125) for place in range(8))
+    assert not any("most of the differences" in one for one in Importance("s", "wall_s", 99, equal).sentences())
 
 
 def test_few_trials_are_called_few_and_fewer_have_no_importance():
