@@ -24,10 +24,12 @@ class Column:
     Attributes:
         title: Its title.
         weight: On a narrow terminal, columns of the least weight are left out first; 0 means never.
+        legend: Its meaning, printed below the table if the column is shown.
     """
 
     title: str
     weight: int = 0
+    legend: str = ""
 
 
 def fit_table(
@@ -51,17 +53,27 @@ def fit_table(
     widths = [max(map(len, (column.title, *(row[index] for row in rows)))) for index, column in enumerate(columns)]
     shown = _columns_that_fit(columns, widths, console.width)
     if _least_width(shown, widths) > console.width:
-        return Group(*(_paragraph(columns, row, is_bold=number == bold) for number, row in enumerate(rows)))
+        paragraphs = (_paragraph(columns, row, is_bold=number == bold) for number, row in enumerate(rows))
+        return Group(*paragraphs, *_legend(columns))
     table = Table()
     for index in shown:
         is_text = index == len(columns) - 1
         table.add_column(Text(columns[index].title), no_wrap=not is_text, overflow="fold")
     for number, row in enumerate(rows):
         table.add_row(*(Text(row[index]) for index in shown), style="bold green" if number == bold else "")
+    lines = _legend([columns[index] for index in shown])
     left_out = [column.title for index, column in enumerate(columns) if index not in shown]
-    if not left_out:
-        return table
-    return Group(table, Text(f"left out for lack of room: {', '.join(left_out)} (use a pipe or a wider terminal)"))
+    if left_out:
+        lines.append(Text(f"left out for lack of room: {', '.join(left_out)} (use a pipe or a wider terminal)"))
+    return Group(table, *lines)
+
+
+def _legend(columns: Sequence[Column]) -> "list[RenderableType]":
+    """Return one line on the columns that have a legend; none without such columns."""
+    from rich.text import Text
+
+    known = [f"{column.title}: {column.legend}" for column in columns if column.legend]
+    return [Text("; ".join(known))] if known else []
 
 
 def _paragraph(columns: Sequence[Column], row: Sequence[str], *, is_bold: bool) -> "RenderableType":

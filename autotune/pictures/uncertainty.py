@@ -77,14 +77,15 @@ def noise(summary: "Summary") -> Chart | None:
         tuple(f"trial {number}: {off:+.1%}" for _, off, number in drawn),
     )
     drift = _drift(standings.effects.offsets) if standings.effects.drifts else ()
-    text = f"How far each run is from the value of its configuration, over the blocks of time: {sentence}."
-    table = Table(("block", "runs", "least %", "most %"), tuple(_rows(runs)))
+    text = "How far each run is from the value of its configuration, over the periods between runs of the default: "
+    text += f"{sentence}."
+    table = Table(("period", "runs", "least %", "most %"), tuple(_rows(runs)))
     axis = Axis("off the configuration's value", "%")
     return Chart(
         "noise",
         "Noise and drift",
         text + thinning_note(len(drawn), len(runs)),
-        (Panel(Axis("block of time", whole=True), axis, (*drift, points)),),
+        (Panel(Axis("period", whole=True), axis, (*drift, points)),),
         table,
     )
 

@@ -93,7 +93,7 @@ def _remarks(summary: Summary) -> list[str]:
     remarks += [f"Doubt: {one}." for one in summary.doubts]
     if standings.effects.drifts:
         span = drift_span(standings)
-        remarks.append(f"The machine drifted by {span:.0%} during the study; comparisons are within blocks of time.")
+        remarks.append(f"The machine drifted by {span:.0%} during the study; comparisons are within periods of time.")
     running = sum(bool(trial.runs) and not trial.settled for trial in summary.trials)
     if running:
         remarks.append(f"The study is not finished: {count_noun(running, 'trial')} may still be run again.")

@@ -10,7 +10,7 @@ def noise_sentence(standings: Standings) -> str:
     if all(len(trial.runs) < 2 for trial in standings.trials.values()):
         return ""
     span = drift_span(standings)
-    drifted = f"; the machine drifted by {span:.0%} during the study; comparisons are within blocks of time"
+    drifted = f"; the machine drifted by {span:.0%} during the study; comparisons are within periods of time"
     effects = standings.effects
     apart = f"; nodes differ by {expm1(effects.between_nodes):.1%}" if effects.spread.nodes_differ else ""
     return f"runs of the same configuration differ by {standings.noise:.1%}{apart}{drifted if span else ''}"

@@ -107,15 +107,15 @@ def _print_runs(store: "ReadableStudy", *, as_json: bool) -> None:
     columns = (
         Column("trial"),
         Column("for", 7),
-        Column("round", 3),
-        Column("block", 1),
+        Column("round", 3, "the round of a comparison"),
+        Column("period", 1, "the number of the time between two runs of the default"),
         Column(f"{target.name} [{target.unit}]"),
         Column("core-s", 5),
         Column("started", 6),
         Column("host", 4),
         Column("load", 2),
         Column("cpus", 2),
-        Column("taken", 2),
+        Column("taken", 2, "the share of the run's time that other processes took"),
         Column("configuration"),
     )
     console = output()

@@ -63,6 +63,7 @@ def test_reading_commands(tuned, monkeypatch):
         ended = run_main(*words)
         assert ended.returncode == 0
         assert "mine" in ended.stdout or "trial" in ended.stdout
+    assert "round: the round of a comparison; period: " in ended.stdout
 
 
 def test_every_run_says_where_when_and_how_it_was_made(tuned, monkeypatch):

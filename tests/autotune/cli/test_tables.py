@@ -45,6 +45,14 @@ def test_a_narrow_terminal_loses_the_least_important_columns_and_no_letter(width
     assert all(word in table for word in ["ranks=4", "pools=2", "blas=fast", "a=[1]"])
 
 
+@pytest.mark.parametrize("width", [200, 70, 20])
+def test_one_line_below_the_table_explains_the_columns_that_are_shown(width):
+    columns = (Column("trial"), Column("host", 1, "its node"), Column("started", 2, "in UTC"), Column("configuration"))
+    text = drawn(lambda console: fit_table(columns, ROWS, console), width)
+    assert ("host: its node; started: in UTC" in text) == (width != 70)
+    assert "started: in UTC" in text
+
+
 def test_where_no_column_can_be_left_out_each_row_is_a_paragraph_with_all_of_it():
     columns = (Column("program"), Column("machine"), Column("runs", 1), Column("configuration"))
     rows = [("qe", "AMD EPYC 7763 64-Core Processor", "24", "np=2 npool=2"), ("lammps", "vm", "3", "np=1")]
