@@ -175,8 +175,13 @@ def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
     return without_library({name: value for name, value in variables.items() if name not in _OF_TUNING})
 
 
+def start_environment(job: Mapping[str, Any], mpi: MpiFlavour) -> dict[str, str]:
+    """Return a job's own variables and those that its MPI start command needs."""
+    return own_environment(job) | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
+
+
 def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
-    environment = own_environment(job) | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
+    environment = start_environment(job, mpi)
     command = mpi_argv(mpi, job_from_description(job))
     return [
         *(_copy_lines(name, original, folder) for name, original in job.get("copies", ())),

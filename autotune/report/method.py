@@ -69,7 +69,8 @@ def _repeats(repeats: RepeatsSection, front: ParetoFront | None) -> str:
     text = (
         f"{often}. Another configuration ran {_often(repeats.min_runs)}, and again, up to "
         f"{_often(repeats.max_runs)}, only while that could change whether {decision} (error "
-        f"rate {repeats.error_rate:g}). The value of a trial is the {repeats.statistic} of its runs."
+        f"rate {repeats.error_rate:g}). The value of a trial is the {repeats.statistic} of its runs, "
+        "on a logarithmic scale."
     )
     if repeats.caps and front is None:
         text += (

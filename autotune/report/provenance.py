@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autotune import __version__
+from autotune.batch.job_script import start_environment
+from autotune.execution.task import job_from_description
 from autotune.pictures.chart import Cell, Table
 from autotune.pictures.labels import count_noun
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.report.section import Code, Figures, Part, Section, Words
 from autotune.results.summary import Summary
-from launchers.secret import mask_secrets
+from launchers.mpi import recorded_flavour
+from launchers.mpi_command import mpi_argv
 
 _PURPOSES = {
     SeriesKind.SELECT: "choosing the winner",
@@ -45,10 +48,10 @@ def provenance(summary: Summary, runs: Sequence[Run], used: Run | None) -> Secti
         for job in () if run is None or definition.replay else run.job.get("parts") or [run.job]:
             if job.get("argv"):
                 which = f"{about}, on input {job['name']}" if "name" in job else about
-                parts.append(Code(shlex.join(map(str, job["argv"])), f"The command of the {which}"))
-                parts += _facts(
-                    f"Environment of the {which}", mask_secrets(job.get("environment", {}), job.get("tuned", ()))
-                )
+                flavour = recorded_flavour(job)
+                command = mpi_argv(flavour, job_from_description(job))
+                parts.append(Code(shlex.join(command), f"The command of the {which}"))
+                parts += _facts(f"Environment of the {which}", start_environment(job, flavour))
     return Section("provenance", "With what it was measured", tuple(parts))
 
 

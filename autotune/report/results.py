@@ -125,20 +125,23 @@ def _winner(summary: Summary) -> Section:
         for name in sorted(names, key=lambda name: name not in changed)
     ]
     for metric in summary.definition.metrics:
-        values = [_value_cell(trial, metric) for trial in (default, best)]
+        values = [_value_cell(summary, trial, metric) for trial in (default, best)]
         if any(values):
             unit = "MB" if metric.unit == _BYTES else metric.unit
-            rows.append((f"{Axis(metric.name, unit).text}, median", *values, *[""] * (len(sides) - 1)))
+            statistic = summary.standings.statistic if metric == summary.standings.metric else "median"
+            rows.append((f"{Axis(metric.name, unit).text}, {statistic}", *values, *[""] * (len(sides) - 1)))
     title = "winner" if summary.present_verdict else "best so far"
     about = f"The {title} beside the default, with the values measured in tuning"
     return Section("winner", "Winner and default", (Figures(about, Table(("", *sides, " "), tuple(rows))),))
 
 
-def _value_cell(trial: TrialRecord, metric: Metric) -> str:
+def _value_cell(summary: Summary, trial: TrialRecord, metric: Metric) -> str:
     values = trial.measured(metric.name)
     if not values:
         return ""
-    return f"{median(values) / (1e6 if metric.unit == _BYTES else 1.0):.4g}"
+    # The value of the target metric is computed on logarithms: of two runs it is not the arithmetic middle.
+    value = summary.standings.value(trial) if metric == summary.standings.metric else median(values)
+    return f"{value / (1e6 if metric.unit == _BYTES else 1.0):.4g}"
 
 
 def _tradeoff(summary: Summary) -> Section:

@@ -3,7 +3,7 @@
 Each is a module with one value of `MpiStartCommand`; `registry` lists them.
 """
 
-from launchers.mpi.registry import flavour_record, script_flavour, start_command, start_commands
+from launchers.mpi.registry import flavour_record, recorded_flavour, script_flavour, start_command, start_commands
 from launchers.mpi.start_command import (
     CannotStartRanksError,
     MpiFlavour,
@@ -23,6 +23,7 @@ __all__ = [
     "flavour_record",
     "mpi_environment",
     "notes",
+    "recorded_flavour",
     "script_flavour",
     "start_command",
     "start_commands",

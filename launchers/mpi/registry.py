@@ -1,6 +1,7 @@
 """The MPI start commands: those that ship, those of other distributions, and how they are stored with a run."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -61,13 +62,16 @@ def flavour_record(flavour: MpiFlavour) -> dict[str, Any]:
     }
 
 
-def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
-    """Return the flavour with which a job script starts ranks: the one recorded under `flavour`, or else Open MPI.
-
-    It is called by its plain name, since a script may run with other modules loaded.
-    """
+def recorded_flavour(job: Mapping[str, Any]) -> MpiFlavour:
+    """Return the flavour recorded with a job under `flavour`, or else Open MPI."""
     record = job.get("flavour")
     if not record:
         return MpiFlavour(OPEN_MPI)
-    name = str(record["path"]).rpartition("/")[2]
-    return MpiFlavour(start_command(record["kind"]), tuple(record["version"]), name, record.get("single_copy", True))
+    version, path = tuple(record["version"]), str(record["path"])
+    return MpiFlavour(start_command(record["kind"]), version, path, record.get("single_copy", True))
+
+
+def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
+    """Return the recorded flavour by its plain name, since a job script may run with other modules loaded."""
+    flavour = recorded_flavour(job)
+    return replace(flavour, path=flavour.path.rpartition("/")[2])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -22,14 +23,16 @@ from autotune.report.headline import headline
 from autotune.report.markdown import _plain, to_markdown
 from autotune.report.method import method
 from autotune.report.page import to_html
+from autotune.report.provenance import provenance
 from autotune.report.results import figures, findings
-from autotune.report.section import Picture
+from autotune.report.section import Code, Figures, Picture
 from autotune.statistics.verdict import Verdict
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from spaces import Choice, Integer, Space
 from tests.autotune.pictures.studies import CONFIRMED, HOSTILE, small_study, summary, trial, varied
+from tests.autotune.results.test_summary import JOB
 from tests.support.contests import DEFAULT, WINNER, add, new_store
 from tests.support.fakes import definition, failed, took
 from tests.support.stored import add_trial
@@ -281,6 +284,23 @@ def test_the_top_says_when_it_was_measured_and_how_long_that_took():
         number = add_trial(store, Space([Integer.range("np", 1, 4, default=1)]), {"np": np}).number
         store.add_runs([Run({"np": np}, number, outcome=took(1.0), started=started)])
     assert dict(report_of(store).figures)["measured"] == "2026-11-22 20:51 to 2026-11-22 23:10 UTC (2 h 19 min)"
+
+
+def test_the_commands_start_the_ranks_as_measured_and_the_environment_has_no_seed_of_tuning():
+    only = trial(0, took(2.0))
+    run = replace(only.runs[0], job=JOB | {"environment": {"OMP_NUM_THREADS": "1", "AUTOTUNE_SEED": "7"}})
+    parts = provenance(summary(only), [run], run).parts
+    commands = [part.text for part in parts if isinstance(part, Code)]
+    assert commands == [f"/usr/bin/mpirun -np 4 --bind-to core {shlex.join(JOB['argv'])}"] * 2
+    environments = [part.table.rows for part in parts if isinstance(part, Figures) and "Environment" in part.caption]
+    assert environments == [(("OMP_NUM_THREADS", "1"),)] * 2
+
+
+def test_the_winner_has_the_same_value_at_the_top_and_in_the_table():
+    about = summary(trial(0, took(4.0)), trial(1, took(1.0), took(2.0)))
+    assert dict(figures(about, []))["best so far, wall_s"] == "1.414 s (median of 2 runs)"
+    (table,) = (part.table for part in findings(about)[0].parts if isinstance(part, Figures))
+    assert ("wall_s [s], median", "4", "1.414", "") in table.rows
 
 
 def test_the_report_says_by_how_much_the_machine_drifted():
