@@ -83,9 +83,12 @@ def _missing(jobs: tuple[Job, ...], usual: tuple[Job, ...], value: Value) -> Ite
         for words, usual_words in zip((job.argv, *job.prepare), (other.argv, *other.prepare), strict=False):
             called = [words[0], *(match[1] for word in words[1:] if (match := _COMPILER.match(word)))]
             yield from (f"program {one!r}" for one in called if str(value) in one and not _is_program(one, job))
-            for word, usual_word in zip(words[1:], usual_words[1:], strict=False):
+            if len(words) != len(usual_words):  # a word that only one of them has would shift the others
+                continue
+            for word, usual_word in zip(words[1:], usual_words[1:], strict=True):
                 path, usual_path = _path_in(word), _path_in(usual_word)
-                if word != usual_word and (other.folder / usual_path).is_file() and not (job.folder / path).exists():
+                is_named = word != usual_word and str(value) in path
+                if is_named and (other.folder / usual_path).is_file() and not (job.folder / path).exists():
                     yield f"file {path!r}"
 
 

@@ -1,5 +1,6 @@
 """`autotune check --run` says "right" only to a run and to values that a study accepts."""
 
+import json
 import sys
 
 import pytest
@@ -89,6 +90,12 @@ def test_values_that_are_no_names_or_never_tried_are_no_problem(tmp_path):
     for text in (modes, forbidden, made):
         code, found = checked(tmp_path, text)
         assert (code, found["missing"]) == (0, [])
+
+
+def test_an_optional_word_that_shifts_the_others_names_no_file():
+    """The file that gcc writes is behind the optional flags of the shipped study."""
+    found = json.loads(invoke("check", "flags", "--json").stdout)
+    assert "bodies" not in json.dumps(found["missing"])
 
 
 def test_a_run_that_misses_a_program_and_goes_on_is_a_warning(tmp_path):

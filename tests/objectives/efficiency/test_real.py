@@ -14,7 +14,7 @@ from launchers import Job, MpiStart, Resources
 from launchers.detect import can_read_memory, parse_flavour
 from launchers.local import LocalLauncher, local_launcher
 from objectives import registry
-from objectives.base import REMARK, ApplicationError, Context, PlanError
+from objectives.base import REMARK, Context, InfrastructureError, PlanError
 from objectives.command import plan
 from objectives.efficiency import library
 from objectives.efficiency.objective import EFFICIENCIES, MPI_TIMES, TimedObjective
@@ -99,7 +99,7 @@ def test_threads_that_talk_at_the_same_time_get_right_answers_and_are_told(mpi, 
 def test_of_a_killed_run_nothing_is_told(mpi, tmp_path):
     program, launcher = mpi
     objective, output = timed(program, "killed", 0.1, tmp_path, ranks=2, launcher=launcher)
-    with pytest.raises(ApplicationError):
+    with pytest.raises(InfrastructureError, match="SIGKILL"):
         objective.measure(output)
     with pytest.raises(MissingTimesError):
         group_executions(read_times(tmp_path))
