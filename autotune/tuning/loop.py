@@ -75,6 +75,8 @@ class TuningLoop:
         self._budget = study.budget
         self._clock = clock or manager.gate.clock
         self._metric = store.definition.target
+        # Not read again at each run: a storage that is away would end the session.
+        self._is_replay = store.definition.replay
         self._makes_runs = registry.runs(study.objective) == "launched"
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
         self._scheduler = scheduler_of(store, study, self._space)
@@ -315,7 +317,7 @@ class TuningLoop:
 
     def _doubt_time(self, run: Run) -> None:
         """Print a doubt about the time of a run, if no earlier run gave reason to."""
-        if run.trial is None or self._is_time_doubted or self._store.definition.replay:
+        if run.trial is None or self._is_time_doubted or self._is_replay:
             return
         if doubt := time_doubt([self._trials[run.trial]], self._metric):
             self._is_time_doubted = True
