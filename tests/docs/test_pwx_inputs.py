@@ -1,8 +1,8 @@
 """The page of supported inputs is what its generator writes, as far as that can be told without its inputs."""
 
-from benchmarks.pwx_inputs import _READ, PAGE, page, read_rows
 from objectives.qe.deck import Deck
 from objectives.qe.input_check import find_problems
+from tests.docs.pwx_inputs import _READ, PAGE, page, read_rows
 from tests.objectives.qe.described_inputs import SPELT
 
 OUTPUT = (
