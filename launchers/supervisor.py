@@ -193,7 +193,7 @@ class Supervisor:
             self._stop("cancelled", "", now)
         if _END_NOW in self._signals:
             self._stop_at = now
-        self._signals.clear()
+        # The signals stay in the set: one that comes between the question above and a removal would be lost.
 
     def _stop(self, reason: str, message: str, now: float) -> None:
         """Ask all processes of the job to end; they are killed when the grace period is over."""
