@@ -216,7 +216,7 @@ class _OptionReader:
             self._map_by(dashed, values[0], words)
         elif key in starter.cpu_lists:
             self.left += words
-            self.cores = _listed(values[0])
+            self.cores = _cores_in_list(values[0])
         elif key in {*starter.kept, *starter.kept_flags}:
             self.kept += words
         elif not self._set_variables(key, values) and key not in {*starter.quiet, *starter.quiet_flags}:
@@ -273,12 +273,12 @@ class _OptionReader:
         if self.starter.operand == "cpus":
             is_list = any(one in {"-c", "--cpu-list"} for one in self.left)
             self.left = [*self.left, word]
-            self.cores = _listed(word) if is_list else _masked(word)
+            self.cores = _cores_in_list(word) if is_list else _cores_in_mask(word)
         else:
             self.left.append(word)
 
 
-def _listed(cores: str) -> int | None:
+def _cores_in_list(cores: str) -> int | None:
     """Return how many cores a list such as 0-3,8 has; None if it is no such list."""
     found: set[int] = set()
     for part in cores.split(","):
@@ -289,7 +289,7 @@ def _listed(cores: str) -> int | None:
     return len(found) or None
 
 
-def _masked(mask: str) -> int | None:
+def _cores_in_mask(mask: str) -> int | None:
     """Return how many cores a hexadecimal mask has; None if it is none."""
     try:
         return int(mask.replace(",", ""), 16).bit_count() or None
