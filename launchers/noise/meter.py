@@ -22,6 +22,7 @@ _PRESSURES = ("cpu", "memory", "io")
 _LOST_TO_A_SIBLING = 0.35
 # Processes that end between two samples are not seen; require that most of the run was seen.
 _SEEN_ENOUGH = 0.5
+_MOST_OTHERS = 0.99
 _THERMAL_SAMPLE = 8
 _THROTTLED = {"throttled_usec": 1e6, "throttled_time": 1e9}
 _DIGITS = 20  # of 64 bits
@@ -164,14 +165,20 @@ class NoiseMeter:
         shares = self._cpu_shares(elapsed_s, cpu_s + _own_cpu_s() - self._itself_s)
         now = self._machine_counters()
         passed = {name: max(now[name] - before, 0.0) for name, before in self._before.items() if name in now}
-        throttled = passed.pop("throttled", None)
+        throttled, thermal = passed.pop("throttled", None), passed.pop("thermal", None)
         waited_s = self._wait_s(cpu_s)
         if waited_s is not None:
             shares["waited_share"] = _share(waited_s, cpu_s)
         if throttled is not None:
             shares["throttled_share"] = _share(throttled, cpu_s)
+        pressures = {f"{name}_pressure": min(stalled / elapsed_s, 1.0) for name, stalled in passed.items()}
+        width_s = elapsed_s * len(self._cpus)
+        others = min(shares.get("others_share", 0.0), _MOST_OTHERS)
+        if waited_s is None and "cpu_pressure" in pressures:
+            # Most of its processes ended unseen. They shared the cores with others as equals, and waited no longer than
+            # anything waited.
+            waited_s = min(cpu_s * others / (1.0 - others), pressures["cpu_pressure"] * width_s)
         if waited_s is not None and "others_share" in shares:
-            width_s = elapsed_s * len(self._cpus)
             # Waiting for each other is the program's own affair, so count at most what others used.
             taken_s = min(waited_s, shares["others_share"] * width_s)
             taken_s += shares.get("stolen_share", 0.0) * width_s + (throttled or 0.0)
@@ -184,9 +191,8 @@ class NoiseMeter:
             "major_faults": tree.ru_majflt - earlier.ru_majflt,
             "read_bytes": (tree.ru_inblock - earlier.ru_inblock) * _BLOCK_BYTES,
         }
-        if "thermal" in passed:
-            counts["thermal_throttles"] = int(passed.pop("thermal"))
-        pressures = {f"{name}_pressure": min(stalled / elapsed_s, 1.0) for name, stalled in passed.items()}
+        if thermal is not None:
+            counts["thermal_throttles"] = int(thermal)
         return {name: round(value, 4) for name, value in {**shares, **pressures, **counts}.items()}
 
     def _cpu_shares(self, elapsed_s: float, own_s: float) -> dict[str, float]:

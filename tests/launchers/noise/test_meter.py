@@ -78,6 +78,29 @@ def test_quiet_run_has_zeros_for_readable_figures_only(kernel):
     )
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "busy_s", "stalled", "taken"),
+    [
+        # Others had nine tenths of its core.
+        (1.0, 10.0, 10.0, 0.9),
+        # Others used its core, and nothing waited: they ran while it slept.
+        (1.0, 8.0, 0.0, 0.0),
+        # It slept most of the time.
+        (0.1, 5.1, 5.0, 0.01),
+    ],
+)
+def test_what_others_took_from_processes_that_were_not_seen_is_estimated(kernel, cpu_s, busy_s, stalled, taken):
+    kernel.shows(proc__pressure__cpu="some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+    meter = kernel.meter()
+    kernel.busy(0.0, 0.0)
+    meter.begin((0,))
+    kernel.busy(busy_s, 0.0)
+    kernel.shows(proc__pressure__cpu=f"some avg10=0.00 avg60=0.00 avg300=0.00 total={int(stalled * 1e6)}\n")
+    found = meter.figures(10.0, used(cpu_s), NOTHING)
+    assert "waited_share" not in found
+    assert found["taken_share"] == pytest.approx(taken, abs=0.001)
+
+
 def test_without_kernel_files_only_rusage_is_known(kernel):
     meter = kernel.meter()
     meter.begin({0})
