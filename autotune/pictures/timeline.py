@@ -9,6 +9,7 @@ from autotune.formatting import configuration_text, join_words, quantity
 from autotune.pictures.chart import Axis, Bars, Cell, Chart, Panel, Role, Table
 from autotune.pictures.downsampling import thin, thinning_note
 from autotune.pictures.labels import count_noun
+from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _LABELS = {
     Role.MEASURED: "comparison",
     Role.CAPPED: "capped",
     Role.FAILED: "failed",
+    Role.PAUSED: "set aside",
 }
 
 
@@ -39,6 +41,8 @@ class _PlacedRun:
 
     @property
     def role(self) -> Role:
+        if self.run.series.kind is SeriesKind.ASIDE and self.run.outcome.measured:
+            return Role.PAUSED
         if self.run.outcome.failure is not None:
             return Role.FAILED
         if self.run.outcome.capped:

@@ -46,7 +46,8 @@ class Ledger:
         repeats: Further runs of the same configurations.
         baseline: Runs of the default.
         capped: Runs that were stopped because they had lost.
-        failed: Runs that failed or were set aside.
+        failed: Runs that failed.
+        aside: Runs that worked and do not count, because other processes disturbed them or they were made again.
         comparisons: Runs of the verdict and other comparisons.
         gpu_s: All GPU-seconds for which cards were held.
         saved_by_caps: The further cost of capped runs, as forecast from their own pace.
@@ -63,6 +64,7 @@ class Ledger:
     baseline: float = 0.0
     capped: float = 0.0
     failed: float = 0.0
+    aside: float = 0.0
     comparisons: float = 0.0
     gpu_s: float = 0.0
     saved_by_caps: float = 0.0
@@ -87,7 +89,8 @@ class Ledger:
             "baseline": self.baseline,
             "capped runs": self.capped,
             "failed runs": self.failed,
-            "comparisons": self.comparisons,
+            "runs set aside": self.aside,
+            "verdict": self.comparisons,
         }
 
     @property
@@ -173,7 +176,7 @@ def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | 
     """
     runs = [run for run in runs if run.series.kind is not SeriesKind.WATCH]
     default = min((trial.number for trial in trials), default=0)
-    spent = dict.fromkeys(("first_runs", "repeats", "baseline", "capped", "failed", "comparisons"), 0.0)
+    spent = dict.fromkeys(("first_runs", "repeats", "baseline", "capped", "failed", "aside", "comparisons"), 0.0)
     seen: set[int | None] = set()
     for run in runs:
         spent[_entry(run, default, seen)] += run.core_s
@@ -223,11 +226,13 @@ def _gpu_s(run: Run) -> float:
 
 
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:
+    if run.series.kind is SeriesKind.ASIDE:
+        return "aside" if run.outcome.measured or run.outcome.disturbed else "failed"
     if run.series.is_comparison:
         return "comparisons"
     if run.outcome.capped:
         return "capped"
-    if run.series.kind is SeriesKind.ASIDE or (run.outcome.failure is not None and run.series.is_tuning):
+    if run.outcome.failure is not None and run.series.is_tuning:
         return "failed"
     if run.trial == default:
         return "baseline"

@@ -13,6 +13,7 @@ const SPENT = [
   ["baseline", "the default configuration"],
   ["capped", "capped runs"],
   ["failed", "failed runs"],
+  ["aside", "runs set aside"],
   ["comparisons", "comparisons for the verdict"],
 ];
 

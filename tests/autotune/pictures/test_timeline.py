@@ -7,7 +7,8 @@ import pytest
 from autotune.pictures.chart import Role
 from autotune.pictures.files import save
 from autotune.pictures.timeline import timeline
-from autotune.records.series import Series, SeriesKind
+from autotune.records.outcome import DISTURBED
+from autotune.records.series import TUNING, Series, SeriesKind
 from autotune.records.study import Run
 from objectives.base import FailureKind
 from tests.autotune.pictures.studies import summary, trial
@@ -41,7 +42,7 @@ def test_each_run_is_a_bar_from_its_start_to_its_end_in_its_lane():
     assert marks[Role.FAILED].hover[0].startswith("trial 3: timed out: too long")
     assert "4 runs in 40 s, with at least one run going for 62% of that time" in chart.description
     assert "Failed runs took 20% of the core-seconds." in chart.description
-    assert chart.table.rows[0] == ("node1: cores 0 to 1", 1, 0, 1, 0, 35.0)
+    assert chart.table.rows[0] == ("node1: cores 0 to 1", 1, 0, 1, 0, 0, 35.0)
 
 
 def test_lanes_are_cards_or_hosts_where_nothing_else_is_known():
@@ -54,6 +55,13 @@ def test_lanes_are_cards_or_hosts_where_nothing_else_is_known():
 def test_comparisons_and_tuning_have_different_roles():
     compared = replace(RUNS[1], series=Series(SeriesKind.VERDICT, ("1",)))
     assert [mark.role for mark in timeline(NOTHING, [RUNS[0], compared]).panels[0].marks] == [Role.TRIAL, Role.MEASURED]
+
+
+def test_a_run_that_worked_and_was_set_aside_is_not_called_failed():
+    disturbed = replace(RUNS[1], series=TUNING.aside, outcome=RUNS[1].outcome.set_aside(DISTURBED, "was disturbed"))
+    chart = timeline(NOTHING, [RUNS[0], disturbed])
+    assert [mark.label for mark in chart.panels[0].marks] == ["tuning", "set aside"]
+    assert "Failed runs" not in chart.description
 
 
 def test_replays_and_runs_without_a_start_have_none():
