@@ -38,7 +38,7 @@ class Messages:
         broken = breaches(self.standings.limits.limits, metrics_of_run(outcome)) if outcome.complete else ()
         if broken:
             text += f", {breaks(broken)}"
-        if outcome.complete:
+        if outcome.complete and self.standings.metric.is_pace:
             text += _taken(outcome)
         if len(trial.runs) == 1:
             text += f"  {configuration_text(trial.configuration)}"

@@ -7,8 +7,13 @@ from datetime import UTC, datetime
 from statistics import median
 
 from autotune.records.outcome import DISTURBED
+from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
 from launchers.noise.disturbance import NOTABLE_SHARE
+from objectives.base import Metric
+
+# When others take this share, a program with a thread for each core waits for the slowest thread most of the time.
+_MOST_LOSE = 0.25
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,26 @@ def disturbance_sentence(taken: Sequence[TakenShare]) -> str:
     return f"{said}; of {len(taken)} runs, {disturbed} set aside for that" if disturbed else said
 
 
-def taken_doubt(taken: Sequence[TakenShare]) -> str | None:
-    """Return that other processes took a notable share of the runs that count; None if they did not."""
-    shares = [one.share for one in taken if not one.is_disturbed]
-    if not shares or median(shares) < NOTABLE_SHARE:
+def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> str | None:
+    """Return that other processes took a notable share of the runs behind the result; None if they did not.
+
+    Args:
+        runs: All runs of the study.
+        metric: The target; load cannot change the quality of a result.
+        verdict: The series of the verdict's runs; without a verdict the runs of tuning are the result.
+    """
+    if not metric.is_pace:
         return None
-    return (
-        f"other programs took {median(shares):.0%} of the runs' time (median), and these runs count because of "
-        "--noise accept: measure again on a quiet machine"
-    )
+    behind = [run.outcome.disturbance for run in runs if run.series == (verdict or TUNING) and run.outcome.complete]
+    shares = [one.taken_share for one in behind if one.taken_share is not None]
+    unknown = sum(one.taken_share is None and (one.others_share or 0.0) >= NOTABLE_SHARE for one in behind)
+    doubts = []
+    if shares and median(shares) >= NOTABLE_SHARE:
+        threads = "; programs with many threads lose most" if median(shares) >= _MOST_LOSE else ""
+        doubts.append(
+            f"others took {median(shares):.0%} of these runs' time (median): this is the gain beside them, not on a "
+            f"quiet machine{threads}"
+        )
+    if unknown:
+        doubts.append(f"what others took from {unknown} of {len(behind)} of these runs is not known")
+    return "; ".join(doubts) or None

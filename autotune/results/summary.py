@@ -59,6 +59,7 @@ class Summary:
         warm: The warm start.
         on_limits: The verdict on limits.
         taken: The shares of time that other processes took from runs.
+        taken_doubt: The doubt that other processes slowed the runs behind the result; None without one.
         front: The front of a trade-off; None for other studies.
         preference: The point of the front that the weights choose.
         confirmed: The verdicts on points of the front.
@@ -77,6 +78,7 @@ class Summary:
     warm: WarmStart | None = None
     on_limits: LimitVerdict = NO_LIMITS
     taken: tuple[TakenShare, ...] = ()
+    taken_doubt: str | None = None
     front: ParetoFront | None = None
     preference: Preference | None = None
     confirmed: tuple[PointVerdict, ...] = ()
@@ -85,13 +87,6 @@ class Summary:
     def time_doubt(self) -> str | None:
         """The doubt that the target metric is the time of the runs; None without one."""
         return None if self.definition.replay else time_doubt(self.trials, self.standings.metric)
-
-    @property
-    def taken_doubt(self) -> str | None:
-        """The doubt that other programs slowed the runs, which count because the study accepts noise; None without."""
-        if not self.taken or self.study.noise.mode != "accept" or not self.standings.metric.is_pace:
-            return None
-        return taken_doubt(self.taken)
 
     @property
     def doubts(self) -> list[str]:
@@ -539,8 +534,11 @@ def summarise(store: ReadableStudy) -> Summary:
         last_outlook=stored_stopping_forecast(store),
         warm=stored_warm_start(store),
         on_limits=limit_verdict(runs, standings),
-        taken=taken_shares(runs),
+        taken=taken_shares(runs) if definition.target.is_pace else (),
     )
+    verdict = summary.present_verdict
+    doubt = taken_doubt(runs, definition.target, verdict.series if verdict is not None and verdict.pairs else None)
+    summary = replace(summary, taken_doubt=doubt)
     # A model of better quality does not make runs cheaper.
     used = summary.to_use if summary.winner is not None and not definition.target.is_quality else None
     most = repeats.min_runs if summary.has_decision_table else repeats.max_runs

@@ -5,11 +5,13 @@ from dataclasses import replace
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
-from autotune.results.disturbed_runs import disturbance_sentence, taken_shares
-from autotune.results.summary import Summary
-from autotune.statistics.standings import Standings
-from tests.autotune.results.test_summary import trial, verdict_on
+from autotune.results.disturbed_runs import disturbance_sentence, taken_doubt, taken_shares
+from autotune.results.summary import summarise
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
+from objectives.base import Metric
 from tests.support.fakes import SECONDS, definition, small_space, took
+from tests.support.stored import add_trial
 
 
 def run(started, share=None, series=TUNING, trial=1):
@@ -39,25 +41,35 @@ def test_runs_set_aside_for_the_pace_of_the_machine_are_not_disturbed():
     assert "set aside" not in disturbance_sentence(taken_shares([paced]))
 
 
-def accepted(share, mode="accept"):
-    """Return the summary of a study in which others took `share` of each run."""
-    study = {"noise": {"mode": mode}}
-    trials = [trial(0, took(2.0), np=8), trial(1, took(1.0), np=4)]
-    standings = Standings.of(trials, SECONDS, verdict=verdict_on(1, *[(2.0, 1.0)] * 6))
-    taken = taken_shares([run(f"2026-11-23T10:0{minute}:00+00:00", share) for minute in range(3)])
-    return Summary("sumx", definition(small_space(), study=study), standings, taken=taken)
+VERDICT = Series.verdict(1)
 
 
-def test_best_doubts_runs_that_count_though_others_took_most_of_their_time():
-    doubts = [line for line in accepted(0.78).best_text().splitlines() if line.startswith("doubt: ")]
-    assert len(doubts) == 2
-    assert doubts[0].startswith("doubt: every pair gave exactly the same values")
-    assert doubts[1] == (
-        "doubt: other programs took 78% of the runs' time (median), and these runs count because of --noise accept: "
-        "measure again on a quiet machine"
-    )
+def behind(*shares, series=VERDICT, **conditions):
+    """Return runs of which others took these shares."""
+    runs = [run(f"2026-11-23T10:00:0{second}+00:00", share, series) for second, share in enumerate(shares)]
+    return [
+        replace(one, outcome=replace(one.outcome, conditions={**one.outcome.conditions, **conditions})) for one in runs
+    ]
 
 
-def test_runs_that_others_hardly_disturbed_are_not_doubted():
-    assert accepted(0.02).taken_doubt is None
-    assert accepted(0.78, mode="wait").taken_doubt is None
+def test_a_result_is_doubted_if_others_took_much_of_the_time_of_its_runs(tmp_path):
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "sumx", definition(small_space()))
+    add_trial(store, small_space(), {"np": 8}, took(2.0), worth=Observation(value=2.0))
+    for one in behind(0.78, 0.7, 0.8, series=TUNING):
+        store.add_runs([replace(one, trial=0)])
+    said = "doubt: others took 78% of these runs' time (median): this is the gain beside them, not on a quiet machine"
+    assert f"{said}; programs with many threads lose most" in summarise(store).best_text().splitlines()
+
+
+def test_only_the_runs_behind_the_result_count():
+    quiet, busy = behind(0.01, 0.02, 0.01), behind(0.4, 0.5, 0.6, series=TUNING)
+    assert taken_doubt(quiet + busy, SECONDS, VERDICT) is None
+    assert "took 50% of" in taken_doubt(quiet + busy, SECONDS, None)
+    assert taken_doubt(busy, Metric("loss", ""), None) is None
+
+
+def test_runs_of_which_nobody_knows_what_others_took_are_counted():
+    unseen = behind(None, None, others_share=0.9)
+    said = "what others took from 2 of 5 of these runs is not known"
+    assert taken_doubt(behind(0.0, 0.0, 0.0) + unseen, SECONDS, VERDICT) == said
+    assert taken_doubt(behind(None, others_share=0.01), SECONDS, VERDICT) is None
