@@ -1,5 +1,7 @@
 """The mode of a verdict: choose whether its pairs run in turns or side by side, and give the reason.
 
+Pairs run in turns, unless other processes use the machine: a load disturbs both runs of a duet alike.
+
 The two runs of a duet share caches, memory bandwidth and the power of the processor. If that slows them, a duet does
 not measure what runs alone do. `Slowdown` estimates this effect. It excludes the time that other processes took from a
 run, since that is noise of the machine and not an effect of the duet.
@@ -114,7 +116,7 @@ def choose_mode(
 ) -> ChosenMode:
     """Choose the mode in which the winner is compared with the default.
 
-    With `auto`, run a few pairs in both modes first; the pairs of the chosen mode count.
+    With `auto` on a machine that others use, run a few pairs in both modes first; the pairs of the chosen mode count.
 
     Args:
         rounds: Interleaved rounds of the default and the winner.
@@ -122,13 +124,12 @@ def choose_mode(
         default: The trial of the default.
         winner: The trial of the winner.
     """
-    if settings.mode == "interleaved":
+    manager, duets = rounds.manager, Duets.of(rounds, Series.duet(winner.number))
+    if settings.mode == "interleaved" or (settings.mode == "auto" and not duets.table().runs and not _is_busy(manager)):
         return ChosenMode(rounds)
-    manager = rounds.manager
     lacks = [manager.halves.lacks(_resources(manager, one.configuration)) for one in (default, winner)]
     if said := next(filter(None, lacks), ""):
         return _report(ChosenMode(rounds, said))
-    duets = Duets.of(rounds, Series.duet(winner.number))
     if settings.mode == "duet":
         return ChosenMode(duets)
     times_s = sorted(run_s(one.runs) for one in (default, winner))
@@ -161,6 +162,12 @@ def why_mode(found: Sequence[Slowdown], *, slower: bool) -> str:
     figures = ", ".join(one.words() for one in found)
     found_out = "slow each other" if slower else "do not slow each other beyond the noise"
     return f"side by side the two {found_out}: {figures} times as slow as alone"
+
+
+def _is_busy(manager: RunManager) -> bool:
+    """Whether other processes use the machine and do not leave it in time."""
+    manager.wait_until_quiet()
+    return manager.disturbances is not None and manager.disturbances.is_busy
 
 
 def _report(found: ChosenMode) -> ChosenMode:

@@ -1,6 +1,11 @@
-"""Decide which runs were disturbed so much by other processes that they do not count, and how often they run again."""
+"""Decide which runs were disturbed so much by other processes that they do not count, and how often they run again.
+
+A study always ends: on a machine that is never quiet, disturbed runs count once the repeats or the time that may be
+lost are used up, and the verdict says what others took.
+"""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf, log
@@ -9,7 +14,6 @@ from typing import Self
 
 from autotune.coordination.neighbours import NEVER_QUIET, is_measured
 from autotune.coordination.runs import RunInFlight
-from autotune.display.console import duration
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.series import SeriesKind
@@ -26,6 +30,9 @@ _LEAST_LOST_S = 0.05
 _LEAST_PATIENCE_S = 60.0
 # This many disturbed runs are repeated, however few runs count.
 _FREE = 3
+# A machine is busy if others disturbed half of this many runs, the last ones.
+_LATELY = 8
+_LEAST_LATELY = 4
 
 
 def noise_mode(section: NoiseSection) -> NoiseMode:
@@ -52,7 +59,7 @@ def expected_runs(study: StudyFile) -> int:
 
 @dataclass
 class Patience:
-    """The time that a session may lose to other processes, before it ends.
+    """The time that a session may lose to other processes; then disturbed runs count.
 
     Lost time is what they took from runs, the time of runs that do not count, and waiting. The study as a whole may
     take `times` as long as on a quiet machine, or a minute longer.
@@ -82,20 +89,6 @@ class Patience:
         whole_s = self.runs * median(self._quiet_s) if self._quiet_s else 0.0
         return max((self.times - 1.0) * whole_s, _LEAST_PATIENCE_S) - self.lost_s
 
-    def check(self) -> None:
-        """Check that time is left to lose.
-
-        Raises:
-            CannotRunHereError: Too much time was lost.
-        """
-        if self.left_s > 0.0:
-            return
-        msg = (
-            f"this machine was never quiet: other processes cost this session {duration(self.lost_s)}, and the study "
-            f"would take more than {self.times:g} times as long as on a quiet machine"
-        )
-        raise CannotRunHereError(f"{msg}\n{NEVER_QUIET}, then use the same command again")
-
 
 def undisturbed_s(elapsed_s: float, taken: float) -> float:
     """Return how long a run would have taken without the share `taken` by others; its ranks may have lost more."""
@@ -106,16 +99,16 @@ def undisturbed_s(elapsed_s: float, taken: float) -> float:
 class Disturbances:
     """Judges the runs of a study by the CPU time that other processes took from them.
 
-    A disturbed run is set aside and repeated, within a budget. Beyond the budget, a disturbed run of tuning counts,
-    because tuning only ranks; a comparison stops. In the mode "accept" all runs count, and in "refuse" none is
-    repeated.
+    A disturbed run is set aside and repeated, within a budget of runs and of lost time; tuning and comparisons have a
+    budget of runs each. Once it is spent, the machine counts as one that is never quiet: disturbed runs count, and
+    comparisons do not wait. In the mode "accept" all runs count, and in "refuse" none is repeated.
 
     Attributes:
         metric: The target of the study.
         mode: What to do about disturbed runs.
         again: How many runs are repeated for each run that counts, beyond a few that always are.
         line: Shows a message to the user.
-        patience: The time that may be lost to other processes; when it is used up, the session ends.
+        patience: The time that may be lost to other processes; when it is used up, disturbed runs count.
         suspects: Whether the machine may be busy: at the start, and after each disturbed run.
     """
 
@@ -128,7 +121,8 @@ class Disturbances:
     _observed: list[ObservedRun] = field(default_factory=list, init=False)
     _counted: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0}, init=False)
     _aside: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0}, init=False)
-    _spent: bool = field(default=False, init=False)
+    _never_quiet: dict[bool, bool] = field(default_factory=lambda: {True: False, False: False}, init=False)
+    _lately: deque[bool] = field(default_factory=lambda: deque(maxlen=_LATELY), init=False)
 
     @classmethod
     def of(
@@ -137,10 +131,12 @@ class Disturbances:
         """Return the judge of a session's runs, knowing the `stored` ones; `runs` is how many the study needs on a
         quiet machine.
 
+        Load cannot change a loss, an accuracy or a size, so runs that measure one always count.
+
         Raises:
             StudyFileError: The environment variable names no noise mode.
         """
-        mode = noise_mode(section)
+        mode = noise_mode(section) if metric.is_pace else "accept"
         judge = cls(metric, mode, section.again, line, Patience(runs, section.times) if mode == "wait" else None)
         judge.add(stored)
         return judge
@@ -155,20 +151,20 @@ class Disturbances:
         disturbance = outcome.disturbance
         taken = disturbance.taken_share
         self._observe(run.purpose, outcome)
-        if taken is None or self.mode == "accept" or not self.metric.is_pace or not is_measured(run, outcome):
+        if taken is None or not self.metric.is_pace or not is_measured(run, outcome):
             return outcome
         limit = self.sensitivity.threshold
         disturbed = _is_beyond(limit, outcome)
+        self._lately.append(disturbed)
+        if self.mode == "accept":
+            return outcome
         self.suspects = self.suspects or disturbed
         tuning = not run.purpose.series.is_comparison
         elapsed_s = outcome.usage.elapsed_s
-        if not disturbed or (tuning and self.mode != "refuse" and not self._within_budget(tuning=True)):
+        if not disturbed or not self._repeats(tuning=tuning):
             self._counted[tuning] += 1
             if disturbed:
                 self.lose(elapsed_s - undisturbed_s(elapsed_s, taken))
-            if disturbed and not self._spent:
-                self._spent = True
-                self.line("other processes disturb this machine all the time: from now on, disturbed trials count")
             return outcome
         self._aside[tuning] += 1
         self.lose(elapsed_s)
@@ -192,11 +188,8 @@ class Disturbances:
         limit, apart = self.sensitivity.threshold, max(known) - min(known)
         longest_s = max(outcome.usage.elapsed_s for _, outcome in ended)
         even = apart <= limit or apart * longest_s <= _LEAST_LOST_S
-        if even or (self.mode != "refuse" and not self._within_budget(tuning=False, more=1)):
+        if even or not self._repeats(tuning=False):
             self._counted[False] += 1
-            if not even and not self._spent:
-                self._spent = True
-                self.line("other processes keep loading one half of the cores more: from now on, these pairs count")
             return list(ended)
         self._aside[False] += 1
         self.lose(longest_s)
@@ -216,31 +209,57 @@ class Disturbances:
         if self.patience is not None:
             self.patience.lose(seconds)
 
-    def check_patience(self) -> None:
-        """Check that the session may start another run.
+    def wait_at_most_s(self) -> float:
+        """How long a comparison may wait for a quiet machine, in seconds; 0 on one that is never quiet."""
+        return 0.0 if any(self._never_quiet.values()) else max(self.patience_s, 0.0)
+
+    def stays_busy(self, words: str) -> None:
+        """Take it that the machine stays as busy as it is, and let disturbed runs of comparisons count.
 
         Raises:
-            CannotRunHereError: Other processes have cost too much time.
+            CannotRunHereError: The study refuses disturbed runs.
         """
-        if self.patience is not None:
-            self.patience.check()
+        if self.mode == "refuse":
+            msg = f"this machine is not quiet: {words}\n{NEVER_QUIET}, then use the same command again"
+            raise CannotRunHereError(msg)
+        self._give_up_quiet(tuning=False)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether other processes disturb most runs."""
+        lately = len(self._lately) >= _LEAST_LATELY and 2 * sum(self._lately) >= len(self._lately)
+        return lately or any(self._never_quiet.values())
 
     def is_disturbed(self, outcome: Outcome) -> bool:
         """Whether other processes can have changed the value of a run by more than the study's noise."""
         return _is_beyond(self.sensitivity.threshold, outcome)
 
-    def may_run_again(self, purpose: Purpose) -> bool:
-        """Whether a disturbed run for this purpose is repeated."""
-        # Disturbed runs of tuning beyond the budget count, so they are never asked about here.
-        return self.mode != "refuse" and (not purpose.series.is_comparison or self._within_budget(tuning=False))
+    @property
+    def may_run_again(self) -> bool:
+        """Whether a disturbed run is repeated."""
+        return self.mode != "refuse"
 
     @property
     def sensitivity(self) -> Sensitivity:
         """How much other processes changed the runs so far."""
         return sensitivity(self._observed)
 
-    def _within_budget(self, *, tuning: bool, more: int = 0) -> bool:
-        return self._aside[tuning] + more < _FREE + self.again * self._counted[tuning]
+    def _repeats(self, *, tuning: bool) -> bool:
+        """Whether a disturbed run is set aside, to be repeated; with "refuse" it is not repeated either."""
+        if self.mode == "refuse":
+            return True
+        if self._aside[tuning] >= _FREE + self.again * self._counted[tuning] or self.patience_s <= 0.0:
+            self._give_up_quiet(tuning=tuning)
+        return not self._never_quiet[tuning]
+
+    def _give_up_quiet(self, *, tuning: bool) -> None:
+        if not self._never_quiet[tuning]:
+            self._never_quiet[tuning] = True
+            what = "trials" if tuning else "pairs"
+            self.line(
+                f"other processes use this machine all the time: from now on, disturbed {what} count, and the verdict "
+                "says what others took"
+            )
 
     def _observe(self, purpose: Purpose, outcome: Outcome) -> None:
         value, taken = outcome.measured.get(self.metric.name), outcome.disturbance.taken_share

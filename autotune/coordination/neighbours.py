@@ -17,9 +17,8 @@ from launchers.status import read_affinity, read_shared_status
 from objectives.base import FailureKind
 
 NEVER_QUIET = (
-    "wait until others leave it, ask for whole nodes, run pairs side by side if a run needs at most half of the "
-    "cores (verdict.mode = 'duet'), or let disturbed runs count (--noise accept, or AUTOTUNE_NOISE=accept "
-    "for all commands)"
+    "wait until others leave it, ask for whole nodes, or let disturbed runs count once repeating them does not help "
+    "(--noise wait)"
 )
 """What a user can do about a machine that others use all the time."""
 
@@ -32,7 +31,7 @@ def what_to_do(outcome: Outcome) -> str:
     if outcome.code == SHARED_CORES:
         return "ask for whole nodes (exclusive = true in the site file), or make one run at a time (--workers 1)"
     if outcome.code == DISTURBED:
-        return f"this machine was never quiet: {NEVER_QUIET}"
+        return f"disturbed runs are refused on this machine: {NEVER_QUIET}"
     return "fix that"
 
 

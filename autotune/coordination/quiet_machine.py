@@ -9,9 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Self
 
-from autotune.coordination.neighbours import NEVER_QUIET
-from autotune.display.console import Display
-from autotune.errors import CannotRunHereError
+from autotune.display.console import Display, duration
 from autotune.studyfile import NoiseMode, NoiseSection
 from launchers.cpus import threads_of_all
 from launchers.noise.meter import PROC, parse_cpu_times
@@ -107,25 +105,25 @@ class QuietMachine:
         """Return the machine that comparisons wait for; None if all runs count."""
         return None if mode == "accept" else cls(cpus, section.wait_s if mode == "wait" else 0.0)
 
-    def wait(self, display: Display, check: Callable[[], None], within_s: float = inf) -> float:
-        """Wait until others use little of the machine; return the seconds waited. `check` may end the wait by an error.
+    def wait(self, display: Display, check: Callable[[], None], at_most_s: float = inf) -> tuple[float, Use]:
+        """Wait until others use little of the machine, or for too long; return the seconds waited, and the use then.
 
-        Raises:
-            CannotRunHereError: The session waited longer than its patience, or than `within_s`.
+        Args:
+            display: Shows that the session waits, and how long it does at most.
+            check: May end the wait by an error.
+            at_most_s: Longest wait in seconds, if that is less than what is left of the session's patience.
         """
-        has_waited, waited_s = False, 0.0
-        while (use := self.look(self.cpus)) is not None and not use.is_quiet:
-            if self._waited_s >= self.patience_s or waited_s >= within_s:
-                waited = f", after {self._waited_s:.0f} s of waiting" if self._waited_s else ""
-                msg = f"this machine was never quiet: {use.words()}{waited}"
-                raise CannotRunHereError(f"{msg}\n{NEVER_QUIET}, then use the same command again")
-            if not has_waited:
-                display.waits(f"waiting: {use.words()}")
-            has_waited = True
+        waited_s, most_s = 0.0, min(at_most_s, self.patience_s - self._waited_s)
+        while True:
+            use = self.look(self.cpus) or Use(0.0)
+            if use.is_quiet or waited_s >= most_s:
+                break
+            if not waited_s:
+                display.waits(f"waiting for a quiet machine, {duration(most_s)} at most: {use.words()}")
             check()
             self.pause(_PAUSE_S)
             self._waited_s += _PAUSE_S
             waited_s += _PAUSE_S
-        if has_waited:
+        if waited_s and use.is_quiet:
             display.line("others use little of the machine now: resuming")
-        return waited_s
+        return waited_s, use

@@ -109,11 +109,7 @@ class RunManager:
         return PlannedRun(task, purpose)
 
     def start(self, planned: PlannedRun) -> RunInFlight | None:
-        """Start a planned run on its own cores; None if too few are free, or if it may not start now.
-
-        Raises:
-            CannotRunHereError: Other processes have cost this session too much time.
-        """
+        """Start a planned run on its own cores; None if too few are free, or if it may not start now."""
         return next(iter(self.start_all([planned])), None)
 
     def start_all(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
@@ -121,11 +117,7 @@ class RunManager:
         return self._start_placed(self._place_all(planned))
 
     def start_together(self, planned: Sequence[PlannedRun]) -> list[RunInFlight]:
-        """Start all of these runs side by side, or none if one may not start now.
-
-        Raises:
-            CannotRunHereError: Other processes have cost this session too much time.
-        """
+        """Start all of these runs side by side, or none if one may not start now."""
         placed = self._place_all(planned)
         if len(placed) < len(planned):
             for run in placed:
@@ -150,8 +142,6 @@ class RunManager:
         """Return a run with its cores; None if too few are free, or if it may not start now."""
         if planned.inherited is not None:
             return RunInFlight(planned, planned.inherited.started, planned.inherited.job)
-        if self.disturbances is not None:
-            self.disturbances.check_patience()
         task = planned.task
         resources = self.pool.take(task.job.resources) if self.gate.admits(task) else None
         if resources is None:
@@ -167,15 +157,18 @@ class RunManager:
         return run
 
     def wait_until_quiet(self) -> None:
-        """Wait while others use the machine, if it may be busy and no run is in flight.
+        """Wait for a while if others use the machine, if it may be busy and no run is in flight.
 
         Raises:
-            CannotRunHereError: Others use it all the time.
+            CannotRunHereError: Others use it, and the study refuses disturbed runs.
         """
         judge = self.disturbances
         if self.quiet is None or judge is None or not judge.suspects or self.in_flight:
             return
-        judge.lose(self.quiet.wait(self.display, lambda: self.check(idle=True), judge.patience_s))
+        waited_s, use = self.quiet.wait(self.display, lambda: self.check(idle=True), judge.wait_at_most_s())
+        judge.lose(waited_s)
+        if not use.is_quiet:
+            judge.stays_busy(use.words())
         judge.suspects = False
 
     def check(self, *, idle: bool = False) -> None:
@@ -266,7 +259,7 @@ class RunManager:
         if outcome.code == REFUSED:
             return None
         if outcome.code == DISTURBED:
-            if self.disturbances is None or not self.disturbances.may_run_again(run.purpose):
+            if self.disturbances is None or not self.disturbances.may_run_again:
                 return None
         elif task.attempt > self.factory.retries and not no_try:
             return None

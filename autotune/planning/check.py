@@ -15,7 +15,7 @@ from autotune.execution.task import run_job
 from autotune.held_folders import temporary_folder
 from autotune.machines.this_machine import Machine
 from autotune.planning.check_warnings import study_warnings, uncopied_files
-from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
+from autotune.planning.duets import duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.missing_values import missing_values
 from autotune.planning.named_programs import named_programs
@@ -310,11 +310,9 @@ class _Check:
 
     def _check_duet(self, study: StudyFile, plan: Plan, job: Job | None) -> None:
         wanted = job.resources if job is not None else Resources()
-        why = duet_obstacle(study, halves_of(plan, self.machine, self.launcher), lambda: wanted, plan.metered)
-        if why and study.verdict.mode == "duet":
+        why = duet_obstacle(study, halves_of(plan, self.machine, self.launcher), lambda: wanted)
+        if why:
             self._add_missing([Problem(duet_refusal(why), "verdict.mode")])
-        elif why:
-            self.report.notes.append(duet_fallback(why))
 
     def _check_job(self, study: StudyFile, plan: Plan) -> None:
         if plan.recorded is not None or self.report.space is None:

@@ -1,6 +1,6 @@
 """Decide whether the winner and the default of a study can run as duets, side by side."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Literal
 
 from autotune.execution.halves import Halves
@@ -24,12 +24,12 @@ def halves_of(plan: Plan, machine: Machine, launcher: Launcher, place: Place = "
         return Halves(why="each run is a job that a batch system places by itself")
     if place == "ray":
         return Halves(why="runs are spread over the nodes of a Ray cluster")
+    if names := sorted(OF_THE_NODE.intersection(plan.metered)):
+        return Halves(why=f"{', '.join(names)} counts all processors of the node, and so both runs of a pair")
     return Halves.of(machine.cpus)
 
 
-def duet_obstacle(
-    study: StudyFile, halves: Halves, wanted: Callable[[], Resources], metered: Collection[str] = ()
-) -> str:
+def duet_obstacle(study: StudyFile, halves: Halves, wanted: Callable[[], Resources]) -> str:
     """Return why the verdict of a study cannot use duets; empty if it can, or if the study does not ask for them.
 
     Only the verdict itself knows whether the configurations that it compares need more cores than the default.
@@ -38,22 +38,14 @@ def duet_obstacle(
         study: The study file.
         halves: The halves of the cores.
         wanted: Returns the resources of a run.
-        metered: The names of the metrics that meters measure.
     """
-    if study.verdict.mode == "interleaved":
+    if study.verdict.mode != "duet":
         return ""
     if not study.has_one_winner:
         return "a study without a single winner compares more than two configurations"
-    if names := sorted(OF_THE_NODE.intersection(metered)):
-        return f"{', '.join(names)} counts all processors of the node, and so both runs of a pair"
     return halves.why or halves.lacks(wanted())
 
 
 def duet_refusal(why: str) -> str:
     """Return the error for a study that demands duets it cannot have."""
     return f"verdict.mode is 'duet', but {why}: two runs cannot be made side by side; use 'interleaved' or 'auto'"
-
-
-def duet_fallback(why: str) -> str:
-    """Return the note for a study that would prefer duets and makes its pairs in turns."""
-    return f"verdict.mode is 'auto': pairs are made in turns, since {why}"

@@ -282,10 +282,10 @@ NOISE_MODES: tuple[NoiseMode, ...] = ("accept", "wait", "refuse")
 class NoiseSection(Section):
     """What to do about runs that other processes disturb.
 
-    With `wait` they are repeated, `again` for each run that counts and three more; with `refuse` they are not; with
-    `accept` they count. Without a `mode`, AUTOTUNE_NOISE decides, or else it is `wait`. The comparisons of a session
-    wait at most `wait_s` for a quiet machine. With all time lost to others, a session takes at most `times` as long as
-    on a quiet machine.
+    With `wait` they are repeated, `again` for each run that counts and three more, and count afterwards; with `refuse`
+    they never count; with `accept` they do. Without a `mode`, AUTOTUNE_NOISE decides, or else it is `wait`. The
+    comparisons of a session wait at most `wait_s` for a quiet machine. Repeats and waits make a session at most `times`
+    as long as on a quiet machine.
     """
 
     mode: NoiseMode | None = None

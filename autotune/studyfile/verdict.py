@@ -15,7 +15,8 @@ class VerdictSection(Section):
 
     The comparison takes from `pairs` to `max_pairs` pairs of runs, until the half-width of the interval is at most
     `precision` (relative) or `of_gain` of the gain, whichever is larger. The pairs are spread over at least `nodes`
-    nodes. By `mode`, the two runs of a pair are made one after the other or side by side.
+    nodes. By `mode`, the two runs of a pair are made one after the other or side by side; `auto` decides that on a
+    machine that other processes use.
     """
 
     candidates: int = Field(default=3, ge=1)
@@ -26,7 +27,7 @@ class VerdictSection(Section):
     of_gain: float = Field(default=0.25, ge=0, lt=1)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     nodes: int | None = Field(default=None, ge=1)
-    mode: VerdictMode = "interleaved"
+    mode: VerdictMode = "auto"
 
     @model_validator(mode="after")
     def _enough(self) -> Self:

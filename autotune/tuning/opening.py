@@ -23,7 +23,7 @@ from autotune.held_folders import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.recognition import of_program
-from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
+from autotune.planning.duets import duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.missing_values import missing_values
 from autotune.planning.prepare import Prepared, prepare
@@ -128,7 +128,7 @@ def open_study(
         least = study.verdict.nodes
         place.nodes(prepared.plan, least).check([prepared.space.default()], least)
         _check_values(settings, prepared)
-        _check_duet(study, settings, prepared, display)
+        _check_duet(study, settings, prepared)
         _check_meters(study, settings, prepared, display)
         place.claim()
         _clean_up_killed_sessions(settings)
@@ -304,18 +304,16 @@ def _check_values(settings: SessionSettings, prepared: Prepared) -> None:
             raise CannotRunHereError(msg, missing)
 
 
-def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:
+def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared) -> None:
     """Check that the verdict can be made in the mode that the study asks for.
 
     Raises:
         CannotRunHereError: The study asks for duets, and no two runs fit side by side.
     """
     halves = _halves(settings, prepared.plan)
-    why = duet_obstacle(study, halves, lambda: _default_job(prepared).resources, prepared.plan.metered)
-    if why and study.verdict.mode == "duet":
-        raise CannotRunHereError(duet_refusal(why))
+    why = duet_obstacle(study, halves, lambda: _default_job(prepared).resources)
     if why:
-        display.line(duet_fallback(why))
+        raise CannotRunHereError(duet_refusal(why))
 
 
 def _check_meters(study: StudyFile, settings: SessionSettings, prepared: Prepared, display: Display) -> None:

@@ -187,15 +187,15 @@ def test_only_a_disturbance_of_one_run_discards_the_duet(tmp_path, taken, made):
     assert all(message in run.outcome.message for run in aside)
 
 
-@pytest.mark.parametrize(("mode", "made"), [("accept", 6), ("wait", 11)])
+@pytest.mark.parametrize(("mode", "made"), [("accept", 6), ("wait", 9)])
 def test_disturbed_pairs_count_after_the_budget_of_repeats_is_spent(tmp_path, mode, made):
     executor, lines = Beside([told(took(2.0), taken=share) for share in (0.5, 0.0) * 40]), []
     duets = duets_of(tmp_path, executor)
     duets.manager.disturbances = Disturbances(SECONDS, mode, line=lines.append)
     assert len(duets.run_until(6).pairs(0, 1)) == 6
     assert len(executor.together) == made
-    said = "other processes keep loading one half of the cores more: from now on, these pairs count"
-    assert lines == ([said] if mode == "wait" else [])
+    said = "from now on, disturbed pairs count"
+    assert [said in line for line in lines] == ([True] if mode == "wait" else [])
 
 
 def test_refusing_noise_leaves_no_disturbed_duet(tmp_path):

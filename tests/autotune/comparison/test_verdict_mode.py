@@ -1,4 +1,4 @@
-"""The mode of a verdict and its reason; `auto` uses duets only if the two runs do not slow each other."""
+"""The mode of a verdict and its reason; `auto` uses duets on a busy machine if the two runs do not slow each other."""
 
 from dataclasses import dataclass, field, replace
 from math import exp
@@ -11,7 +11,6 @@ from autotune.comparison.watching.watch import Watch
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.quiet_machine import QuietMachine, Use
 from autotune.coordination.run_manager import RunManager
-from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.execution.halves import Halves
 from autotune.records.series import SeriesKind
@@ -62,13 +61,6 @@ class Study(Simulation):
         return replace(self, study=self.study.model_copy(update={"verdict": section}))
 
 
-def tuned(mode, halves=HALVES, **more) -> Study:
-    section = VerdictSection(mode=mode, candidates=1, precision=0.02)
-    study = Study.of(SPACE, TwoCores(**more), study_file(trials=2, verdict=section))
-    study.tune()
-    return Study(study.executor, study.study, study.asker, halves)
-
-
 @dataclass(frozen=True)
 class Busy(Study):
     """A machine whose cores others use all the time."""
@@ -80,6 +72,13 @@ class Busy(Study):
         return manager
 
 
+def tuned(mode, halves=HALVES, kind=Busy, **more) -> Study:
+    section = VerdictSection(mode=mode, candidates=1, precision=0.02)
+    study = Study.of(SPACE, TwoCores(**more), study_file(trials=2, verdict=section))
+    study.tune()
+    return kind(study.executor, study.study, study.asker, halves)
+
+
 def kinds(study) -> set[SeriesKind]:
     return {run.series.kind for run in study.store.runs() if run.series.is_comparison}
 
@@ -89,8 +88,8 @@ def is_confirmed(study, asked):
     return goal_of(asked, SimpleNamespace(verified=())).is_confirmed(study.store, summarise(study.store))
 
 
-def test_pairs_are_interleaved_by_default():
-    study = tuned("interleaved")
+def test_pairs_are_interleaved_on_a_quiet_machine():
+    study = tuned("auto", kind=Study)
     verdict = study.confirm()
     assert (verdict.mode, verdict.mode_why, verdict.abreast) == ("interleaved", "", None)
     assert kinds(study) == {SeriesKind.VERDICT}
@@ -169,16 +168,20 @@ def test_a_verdict_in_another_mode_than_is_asked_for_is_made_anew():
     assert is_confirmed(study, study.asked("duet").study)
 
 
-@pytest.mark.parametrize("mode", ["interleaved", "duet"])
-def test_where_others_use_the_cores_all_the_time_the_winner_is_chosen_by_duets_too(mode):
-    section = VerdictSection(mode=mode, candidates=2, precision=0.02)
+def test_duets_once_tried_count_when_the_machine_is_quiet_again():
+    study = tuned("auto")
+    assert study.confirm().mode == "duet"
+    quiet = Study(study.executor, study.study, study.asker)
+    made = study.executor.runs
+    assert quiet.confirm().mode == "duet"
+    assert study.executor.runs == made
+
+
+def test_where_others_use_the_cores_all_the_time_the_winner_can_be_chosen_by_duets_too():
+    section = VerdictSection(mode="duet", candidates=2, precision=0.02)
     space = Space([Integer.range("a", 1, 3, default=1)])
     study = Busy.of(space, TwoCores(), study_file(trials=3, verdict=section))
     study.tune()
-    if mode == "interleaved":
-        with pytest.raises(CannotRunHereError, match=r"(?s)never quiet.*verdict\.mode = 'duet'"):
-            study.confirm()
-        return
     verdict = study.confirm()
     assert (verdict.mode, len(verdict.candidates)) == ("duet", 2)
     assert verdict.significant(SECONDS)

@@ -1,4 +1,4 @@
-"""Runs that others disturb count for nothing and are made again, within a budget; a busy machine ends a comparison."""
+"""Runs that others disturb count for nothing and are made again, within a budget; then they count."""
 
 from dataclasses import replace
 
@@ -77,7 +77,11 @@ def test_the_budget_of_tuning_is_half_of_the_runs_that_count_and_then_disturbed_
     aside = sum(outcome.disturbed for outcome in outcomes)
     assert 3 <= aside <= 4 + 0.5 * (20 - aside)
     assert len(said) == 1
-    assert "from now on" in said[0]
+    assert "from now on, disturbed trials count" in said[0]
+    # It means what it says.
+    last = max(place for place, outcome in enumerate(outcomes) if outcome.disturbed)
+    assert not any(outcome.disturbed for outcome in outcomes[last + 1 :])
+    assert last < 6
 
 
 def test_the_environment_says_what_to_do_where_the_study_does_not(monkeypatch):
@@ -130,21 +134,40 @@ def test_a_machine_that_is_never_quiet_is_tuned_on_within_the_budget_unless_that
     assert [len(trial.runs) for trial in store.trials()] == [1, 1, 1, 1]
     assert len(executor.launched) <= 4 + 3 + 2
     (tmp_path / "b").mkdir()
-    with pytest.raises(CannotRunHereError, match="this machine was never quiet"):
+    with pytest.raises(CannotRunHereError, match="disturbed runs are refused on this machine"):
         tuned(tmp_path / "b", [0.5] * 99, mode="refuse")
 
 
-@pytest.mark.parametrize(("shares", "ends"), [([0.0, 0.5] * 99, False), ([0.5] * 99, True)])
-def test_a_comparison_on_a_machine_that_is_never_quiet_ends_with_a_sentence(tmp_path, shares, ends):
-    store, display, executor = store_in(tmp_path), ListDisplay(), Neighbour(shares)
-    manager = managed(executor, tmp_path / "runs", display=display)
-    manager.disturbances = Disturbances(SECONDS, "wait", again=1.0)
-    blocks = rounds_of(store, manager)
-    if ends:
-        with pytest.raises(CannotRunHereError, match=r"confirming cannot continue.*\n.*never quiet.*--noise accept"):
-            blocks.run_until(8)
-        assert len(executor.launched) == 3
-    else:
-        assert len(blocks.run_until(8).pairs(0, 1)) == 8
-        assert len(executor.launched) == 31
+def compared(folder, shares, mode):
+    """Make eight pairs; return the table, the runs that were started and the lines."""
+    store, display, executor = store_in(folder), ListDisplay(), Neighbour(shares)
+    manager = managed(executor, folder / "runs", display=display)
+    manager.disturbances = Disturbances(SECONDS, mode, again=1.0, line=display.line)
+    table = rounds_of(store, manager).run_until(8)
     assert {str(run.series) for run in store.runs() if run.outcome.disturbed} == {"aside:verdict:1"}
+    return table, executor.launched, display.lines
+
+
+@pytest.mark.parametrize(("shares", "made", "gives_up"), [([0.0, 0.5] * 99, 31, False), ([0.5] * 99, 16 + 3, True)])
+def test_a_comparison_ends_on_a_machine_that_is_never_quiet(tmp_path, shares, made, gives_up):
+    table, launched, lines = compared(tmp_path, shares, "wait")
+    assert (len(table.pairs(0, 1)), len(launched)) == (8, made)
+    assert any("from now on, disturbed pairs count" in line for line in lines) is gives_up
+
+
+def test_a_comparison_that_refuses_disturbed_runs_ends_with_a_sentence(tmp_path):
+    with pytest.raises(CannotRunHereError, match=r"confirming cannot continue.*\n.*refused.*--noise wait"):
+        compared(tmp_path, [0.5] * 99, "refuse")
+
+
+def test_what_load_cannot_change_is_never_disturbed(tmp_path):
+    judge = Disturbances.of(NoiseSection(mode="wait"), Metric("loss", ""), (), lambda _: None, 9)
+    assert (judge.mode, judge.patience) == ("accept", None)
+
+
+@pytest.mark.parametrize("mode", ["wait", "accept"])
+def test_a_machine_is_busy_if_others_disturb_most_runs(tmp_path, mode):
+    judge = Disturbances(SECONDS, mode)
+    for share, busy in ((0.0, False), (0.0, False), (0.5, False), (0.0, False), (0.5, False), (0.5, True)):
+        judge.judge(in_flight(tmp_path), taken(share))
+        assert judge.is_busy is busy

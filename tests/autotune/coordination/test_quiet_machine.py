@@ -5,7 +5,7 @@ import pytest
 from autotune.coordination import quiet_machine
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.quiet_machine import QuietMachine, Use, use_by_others
-from autotune.errors import CannotRunHereError, PausedError
+from autotune.errors import PausedError
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import NoiseSection
 from launchers import process_tree
@@ -30,7 +30,7 @@ def test_a_busy_machine_is_waited_for_and_said_once():
     here.wait(display, lambda: None)
     assert len(waits) == 3
     assert display.lines == [
-        "waiting: others use 87% of the cores, process 788 python",
+        "waiting for a quiet machine, 10:00 at most: others use 87% of the cores, process 788 python",
         "others use little of the machine now: resuming",
     ]
 
@@ -42,12 +42,11 @@ def test_what_a_kernel_does_not_tell_is_not_waited_for():
     assert not display.lines
 
 
-def test_a_machine_that_is_never_quiet_is_given_up_after_all_waits_of_the_session_together():
+def test_all_waits_of_a_session_together_take_no_longer_than_its_patience():
     here, waits = machine(*[BUSY] * 4, Use(0.0), *[BUSY] * 99, patience_s=20.0)
-    here.wait(ListDisplay(), lambda: None)
-    said = r"never quiet: others use 87% of the cores, process 788 python, after 20 s of waiting\n.*--noise accept"
-    with pytest.raises(CannotRunHereError, match=said):
-        here.wait(ListDisplay(), lambda: None)
+    assert here.wait(ListDisplay(), lambda: None) == (8.0, Use(0.0))
+    assert here.wait(ListDisplay(), lambda: None) == (12.0, BUSY)
+    assert here.wait(ListDisplay(), lambda: None) == (0.0, BUSY)
     assert sum(waits) == 20.0
 
 
@@ -110,4 +109,4 @@ def test_a_comparison_looks_at_its_beginning_and_after_a_disturbed_run(tmp_path)
     manager.disturbances.suspects = True
     blocks.run_until(7)
     assert len(waits) == 2
-    assert display.lines.count(f"waiting: {BUSY.words()}") == 2
+    assert sum(line.endswith(BUSY.words()) for line in display.lines) == 2

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from autotune.machines.this_machine import this_machine
-from autotune.planning.duets import duet_fallback, duet_obstacle, duet_refusal, halves_of
+from autotune.planning.duets import duet_obstacle, duet_refusal, halves_of
 from autotune.studyfile import VerdictSection
 from launchers import Resources
 from launchers.local import local_launcher
@@ -40,7 +40,12 @@ QUEUE = SimpleNamespace(queue=object())
     ],
 )
 def test_only_where_this_machine_makes_the_runs_there_are_halves(runs, launcher, place, why):
-    assert halves_of(SimpleNamespace(runs=runs), this_machine(), launcher, place).why == why
+    assert halves_of(SimpleNamespace(runs=runs, metered=()), this_machine(), launcher, place).why == why
+
+
+def test_a_meter_of_the_whole_node_cannot_tell_two_runs_apart():
+    plan = SimpleNamespace(runs="launched", metered=("wall_s", "energy_j"))
+    assert "energy_j counts all processors" in halves_of(plan, this_machine(), LOCAL).why
 
 
 def test_a_study_hears_of_it_if_it_asks_for_duets():
@@ -49,17 +54,13 @@ def test_a_study_hears_of_it_if_it_asks_for_duets():
         mode: duet_obstacle(study_file(verdict={"mode": mode}), halves, Resources)
         for mode in ("interleaved", "duet", "auto")
     }
-    assert said == {"interleaved": "", "duet": halves.why, "auto": halves.why}
+    assert said == {"interleaved": "", "duet": halves.why, "auto": ""}
     assert duet_refusal(said["duet"]).startswith("verdict.mode is 'duet', but recorded runs have no cores: ")
-    assert (
-        duet_fallback(said["auto"])
-        == "verdict.mode is 'auto': pairs are made in turns, since recorded runs have no cores"
-    )
 
 
 def test_a_study_without_a_single_winner_has_no_duets():
     study = study_file(verdict={"mode": "duet"}, tradeoff={"metric": "memory_bytes"})
-    halves = halves_of(SimpleNamespace(runs="launched"), this_machine(), LOCAL)
+    halves = halves_of(SimpleNamespace(runs="launched", metered=()), this_machine(), LOCAL)
     assert "without a single winner" in duet_obstacle(study, halves, Resources)
 
 
@@ -82,4 +83,3 @@ def test_runs_that_need_more_than_half_of_the_cores_are_refused_before_anything_
     assert [problem["path"] for problem in checked["missing"]] == ["verdict.mode"]
     automatic = json.loads(run_main("check", "naps.toml", "--json", *whole, "--set", "verdict.mode=auto").stdout)
     assert automatic["missing"] == []
-    assert any("pairs are made in turns, since a run needs" in note for note in automatic["notes"])

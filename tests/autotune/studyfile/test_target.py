@@ -3,16 +3,14 @@
 import pytest
 
 from autotune.errors import StudyFileError
-from autotune.execution.halves import Halves
 from autotune.machines.this_machine import this_machine
-from autotune.planning.duets import duet_obstacle
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.records.limit import breaches, metrics_of_run
 from autotune.records.outcome import Outcome
 from autotune.studyfile.limits import limits_of
 from autotune.studyfile.model import LimitSection
 from autotune.studyfile.space import join_space
-from launchers import Resources, Usage
+from launchers import Usage
 from launchers.batch import BatchLauncher
 from launchers.batch.commands import run_command
 from launchers.batch_systems.slurm import SLURM
@@ -140,9 +138,6 @@ def test_figures_of_the_whole_node_are_not_those_of_one_of_several_runs():
     )
     assert "exclusive = true" in shared_meter(alone, energy, shared)
     assert shared_meter(alone, energy, whole) == ""
-    duets = study_file(verdict={"mode": "duet"})
-    halves = Halves.of((0, 1))
-    assert "counts all processors" in duet_obstacle(duets, halves, Resources, energy.metered)
 
 
 def test_a_command_of_the_users_is_a_meter_and_makes_another_study(tmp_path, monkeypatch):
