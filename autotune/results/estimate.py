@@ -58,15 +58,15 @@ def estimate(summary: Summary, trials: int, workers: int) -> Estimate | None:
         return None
     core_s = [sum(run.core_s for run in of_trial) for of_trial in ended]
     elapsed_s = [sum(run.outcome.usage.elapsed_s for run in of_trial) for of_trial in ended]
-    # A run of a comparison holds as many cores as a run of a trial.
-    compared_s = summary.ledger.comparisons * sum(elapsed_s) / (sum(core_s) or 1.0)
+    # A run of the verdict holds as many cores as a run of a trial.
+    verdict_s = summary.ledger.verdict * sum(elapsed_s) / (sum(core_s) or 1.0)
     return Estimate(
         trials,
         summary.name,
         str(summary.definition.machine.get("host", "")),
         len(ended),
-        _sum_of(core_s, trials).plus(summary.ledger.comparisons),
-        _sum_of(elapsed_s, trials).plus(0.0, 1.0 / min(workers, max(1, trials))).plus(compared_s),
+        _sum_of(core_s, trials).plus(summary.ledger.verdict),
+        _sum_of(elapsed_s, trials).plus(0.0, 1.0 / min(workers, max(1, trials))).plus(verdict_s),
     )
 
 

@@ -1,5 +1,6 @@
 """The ledger: the core-seconds that a study spent and saved, and after how many production runs it has paid off."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
@@ -13,6 +14,8 @@ from launchers.meters.figures import GPU_BUSY, GPU_ENERGY
 # From this value on, whole core-seconds have three digits.
 _WHOLE = 99.95
 _HOUR_S = 3600.0
+# A decision table is confirmed context by context; each is a cell.
+_VERDICT = frozenset({SeriesKind.SELECT, SeriesKind.VERDICT, SeriesKind.DUET, SeriesKind.CELL})
 # Rounding may make a complete share a little less than 1.
 _ALL = 0.995
 
@@ -48,7 +51,8 @@ class Ledger:
         capped: Runs that were stopped because they had lost.
         failed: Runs that failed.
         aside: Runs that worked and do not count, because other processes disturbed them or they were made again.
-        comparisons: Runs of the verdict and other comparisons.
+        verdict: Runs that chose the winner and compared it with the default.
+        comparisons: Runs of other comparisons: ablations, sweeps, checks on other inputs.
         gpu_s: All GPU-seconds for which cards were held.
         saved_by_caps: The further cost of capped runs, as forecast from their own pace.
         spared_by_racing: The cost of repeating every configuration as often as the study allows, minus the actual cost.
@@ -65,6 +69,7 @@ class Ledger:
     capped: float = 0.0
     failed: float = 0.0
     aside: float = 0.0
+    verdict: float = 0.0
     comparisons: float = 0.0
     gpu_s: float = 0.0
     saved_by_caps: float = 0.0
@@ -90,7 +95,8 @@ class Ledger:
             "capped runs": self.capped,
             "failed runs": self.failed,
             "runs set aside": self.aside,
-            "verdict": self.comparisons,
+            "the verdict": self.verdict,
+            "other comparisons": self.comparisons,
         }
 
     @property
@@ -141,7 +147,10 @@ class Ledger:
 
     def text(self) -> str:
         """Return the ledger in a few lines."""
-        spent = ", ".join(f"{name} {value:.0f}" for name, value in self.purposes.items() if value > 0.0)
+        share = {"the verdict": f" ({self.verdict / self.spent:.0%})"} if self.verdict else {}
+        spent = ", ".join(
+            f"{name} {value:.0f}{share.get(name, '')}" for name, value in self.purposes.items() if value > 0.0
+        )
         lines = [f"spent: {self.spent:.0f} core-seconds ({spent})"]
         lines += [f"{name}: {text}" for name, text in self.used]
         saved = [
@@ -176,7 +185,7 @@ def ledger_of(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | 
     """
     runs = [run for run in runs if run.series.kind is not SeriesKind.WATCH]
     default = min((trial.number for trial in trials), default=0)
-    spent = dict.fromkeys(("first_runs", "repeats", "baseline", "capped", "failed", "aside", "comparisons"), 0.0)
+    spent: dict[str, float] = defaultdict(float)
     seen: set[int | None] = set()
     for run in runs:
         spent[_entry(run, default, seen)] += run.core_s
@@ -229,7 +238,7 @@ def _entry(run: Run, default: int, seen: set[int | None]) -> str:
     if run.series.kind is SeriesKind.ASIDE:
         return "aside" if run.outcome.measured or run.outcome.disturbed else "failed"
     if run.series.is_comparison:
-        return "comparisons"
+        return "verdict" if run.series.kind in _VERDICT else "comparisons"
     if run.outcome.capped:
         return "capped"
     if run.outcome.failure is not None and run.series.is_tuning:

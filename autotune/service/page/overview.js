@@ -14,7 +14,8 @@ const SPENT = [
   ["capped", "capped runs"],
   ["failed", "failed runs"],
   ["aside", "runs set aside"],
-  ["comparisons", "comparisons for the verdict"],
+  ["verdict", "the verdict"],
+  ["comparisons", "other comparisons"],
 ];
 
 /** Draw the overview of a study into `root`. */

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from autotune.records.outcome import Outcome
+from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.series import TUNING, WARM_UP, Series
 from autotune.records.study import Run, TrialRecord
 from autotune.results.ledger import Ledger, ledger_of
@@ -51,6 +53,11 @@ def book(*runs, winner=None, max_runs=4):
     return ledger_of(runs, trials(*runs), winner, max_runs)
 
 
+def disturbed(seconds, series):
+    run = ran(seconds, series=series.aside)
+    return replace(run, outcome=run.outcome.set_aside(DISTURBED, "was disturbed"))
+
+
 runs = st.builds(
     ran,
     st.floats(0, 1000),
@@ -95,9 +102,14 @@ def test_every_run_is_entered_by_what_it_was_for():
         ran(128, series=Series.verdict(1)),
         ran(256, trial=1, series=Series.verdict(1)),
         ran(512, trial=None, series=Series.ablate(1)),
+        disturbed(1024, TUNING),
+        disturbed(2048, Series.verdict(1)),
+        ran(4096, trial=3, series=TUNING.aside, ends="failed"),
     )
     assert (found.baseline, found.first_runs, found.repeats) == (14, 16, 32)
-    assert (found.capped, found.failed, found.comparisons) == (64, 128, 1792)
+    assert (found.capped, found.failed, found.aside) == (64, 128 + 8192, 2048 + 4096)
+    assert (found.verdict, found.comparisons) == (768, 1024)
+    assert "runs set aside 6144, the verdict 768 (5%), other comparisons 1024)" in found.text()
 
 
 def test_a_warm_up_does_not_make_the_next_run_a_repeat():

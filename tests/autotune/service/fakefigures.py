@@ -108,6 +108,7 @@ def ledger(count):
         "baseline": 480.0,
         "capped": 20.0 * count,
         "failed": 12.0 * count,
+        "verdict": 0.0,
         "comparisons": 0.0,
         "gpu_s": 0.0,
         "saved_by_caps": 31.0 * count,
