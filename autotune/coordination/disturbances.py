@@ -7,7 +7,7 @@ lost are used up, and the verdict says what others took.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, log
 from statistics import median
 from typing import Self
@@ -20,7 +20,8 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import Purpose, Run
 from autotune.statistics.sensitivity import ObservedRun, Sensitivity, sensitivity
 from autotune.studyfile import NOISE_MODES, NoiseMode, NoiseSection, StudyFile
-from objectives.base import Metric
+from launchers.noise.disturbance import NOTABLE_SHARE
+from objectives.base import FailureKind, Metric
 
 NOISE = "AUTOTUNE_NOISE"
 
@@ -150,6 +151,7 @@ class Disturbances:
         """Return the outcome of a run that ended, as an infrastructure error if it was disturbed and is repeated."""
         disturbance = outcome.disturbance
         taken = disturbance.taken_share
+        outcome = _explain_timeout(run, outcome)
         self._observe(run.purpose, outcome)
         if taken is None or not self.metric.is_pace or not is_measured(run, outcome):
             return outcome
@@ -270,6 +272,21 @@ class Disturbances:
             self.patience.ran(outcome.usage.elapsed_s, taken)
         configuration = (workload, frozenset(purpose.configuration.items()))
         self._observed.append(ObservedRun(configuration, self.metric.cost(log(value)), taken))
+
+
+def _explain_timeout(run: RunInFlight, outcome: Outcome) -> Outcome:
+    """Return the outcome with what others took from a run that reached its time limit, if it was notable."""
+    taken = outcome.disturbance.taken_share
+    if outcome.failure is not FailureKind.TIMED_OUT or taken is None or taken < NOTABLE_SHARE:
+        return outcome
+    message = f"{outcome.message}; {outcome.disturbance.describe()}"
+    job = run.task.job
+    if any(part.mpi is not None and part.mpi.ranks > 1 for part in job.parts or (job,)):
+        message += (
+            ", and MPI ranks spin while they wait for each other: set OMPI_MCA_mpi_yield_when_idle=1, with which those "
+            "of Open MPI let others run meanwhile, or use fewer ranks"
+        )
+    return replace(outcome, message=message)
 
 
 def _is_beyond(limit: float, outcome: Outcome) -> bool:

@@ -17,6 +17,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile import NoiseSection
 from autotune.tuning.loop import TuningLoop
 from launchers import Job
+from launchers.mpi import MpiStart
 from objectives.base import FailureKind, Metric
 from tests.support.contests import rounds_of
 from tests.support.fakes import (
@@ -158,6 +159,17 @@ def test_a_comparison_ends_on_a_machine_that_is_never_quiet(tmp_path, shares, ma
 def test_a_comparison_that_refuses_disturbed_runs_ends_with_a_sentence(tmp_path):
     with pytest.raises(CannotRunHereError, match=r"confirming cannot continue.*\n.*refused.*--noise wait"):
         compared(tmp_path, [0.5] * 99, "refuse")
+
+
+@pytest.mark.parametrize(("ranks", "says"), [(1, False), (2, True)])
+def test_a_run_of_spinning_ranks_that_timed_out_beside_others_says_so(tmp_path, ranks, says):
+    run = in_flight(tmp_path)
+    job = replace(run.task.job, mpi=MpiStart(ranks))
+    run = replace(run, planned=replace(run.planned, task=replace(run.task, job=job)))
+    ended = replace(failed(FailureKind.TIMED_OUT, "was stopped"), conditions={"taken_share": 0.8, "others_share": 0.87})
+    message = Disturbances(SECONDS, "accept").judge(run, ended).message
+    assert "was stopped; others took 80% of its time" in message
+    assert ("mpi_yield_when_idle" in message) is says
 
 
 def test_what_load_cannot_change_is_never_disturbed(tmp_path):
