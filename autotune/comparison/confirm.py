@@ -1,8 +1,9 @@
 """Confirm the winner of a study: choose among the best trials, then compare the chosen one with the default.
 
-First the candidates and the default run in interleaved rounds. A candidate is as good as the best one if it is neither
-significantly slower nor looks slower by a gain that matters; of these, the one with the fewest changes from the default
-wins. The winner and the default then run in fresh pairs, and the verdict counts only these pairs.
+First the candidates run in interleaved rounds; after the second one, those that have clearly lost do not run again. A
+candidate is as good as the best one if it is neither significantly slower nor looks slower by a gain that matters; of
+these, the one with the fewest changes from the default wins. The winner and the default then run in fresh pairs, and
+the verdict counts only these pairs.
 
 With several nodes, rounds and pairs are spread over the nodes. Twice as many candidates compete then, since a trial may
 look best because it ran on a good node. The same holds if the machine drifted while tuning: a trial may look best
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
+from autotune.comparison.duets import Duets
 from autotune.comparison.findings import changes, present_verdict, standings_of
 from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
@@ -24,7 +26,7 @@ from autotune.records.limit import breaks
 from autotune.records.mix import MixedInput, mixed_inputs
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import TrialRecord
-from autotune.statistics.mixed_model import MeasuredRun, fit
+from autotune.statistics.mixed_model import MeasuredRun, MixedModel, fit
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable_study import VERDICT
@@ -36,6 +38,9 @@ from objectives.base import Metric
 _DRIFTS = 0.02
 # The fitted ratio of drift to noise comes from a grid, so compare it with a little less than 1.
 _AS_MUCH = 0.99
+# A candidate that has lost at this level does not run again; one run of it says little, so there are two rounds.
+_CLEAR = 0.99
+_LEAST_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -252,26 +257,35 @@ def _choose_winner(
     rounds = ComparisonRounds(
         store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True
     )
-    table = rounds_in_mode(rounds, study.verdict.mode).run_until(study.verdict.rounds)
-    samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.side_values()]
-    effects = fit(samples, "mean")
+    chosen_mode = rounds_in_mode(rounds, study.verdict.mode)
+    # In turns the default is not needed here; in a duet it is the partner of each candidate.
+    lost = frozenset[int]() if isinstance(chosen_mode, Duets) else frozenset({0})
+    most = study.verdict.rounds
+    # Where runs wait in a queue, or must work on every node, all rounds are made at once.
+    at_once = manager.gate.width > 1 or chosen_mode.table().over_nodes
+    for count in (most,) if at_once else range(_LEAST_ROUNDS, most + 1):
+        table = replace(chosen_mode, lost=lost).run_until(count)
+        effects = _effects(table, standings)
+        if count < most:
+            lost |= _clear_losers(effects, len(sides), study.repeats.min_gain)
+        if len(sides) - len(lost | {0}) == 1:
+            break
     keeping = _filter_by_limits(store, manager, study, selection.candidates)
     if not keeping:
         return None
-    places = [index for index, trial in enumerate(selection.candidates, start=1) if trial in keeping]
+    places = [
+        index for index, trial in enumerate(selection.candidates, start=1) if trial in keeping and index not in lost
+    ]
     reliable = [index for index in places if table.is_reliable(index) and effects.count(index)]
     if not reliable:
         return keeping[0]
     # A configuration that fails on one node must not win: it will be used on all of them.
     reliable = [index for index in reliable if not (table.over_nodes and table.failures(index))] or reliable
     best = min(reliable, key=effects.center)
-    from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
-
     alike = [best]
     for index in reliable:
-        contrast = effects.contrast(index, best)
-        noise = contrast.standard_error * float(stdtrit(contrast.degrees, 0.5 + study.verdict.confidence / 2))
-        if index != best and contrast.difference < min(noise, log(1.0 + study.repeats.min_gain)):
+        difference, noise = _difference(effects, index, best, study.verdict.confidence)
+        if index != best and difference < min(noise, log(1.0 + study.repeats.min_gain)):
             alike.append(index)
     simplest = min(
         alike,
@@ -284,3 +298,28 @@ def _choose_winner(
         names = ", ".join(sides[index].label for index in sorted(alike))
         manager.display.line(f"{names} do not differ beyond the noise: {sides[simplest].label} is the simplest")
     return selection.candidates[simplest - 1]
+
+
+def _effects(table: RoundTable, standings: Standings) -> MixedModel:
+    samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.side_values()]
+    return fit(samples, "mean")
+
+
+def _clear_losers(effects: MixedModel, sides: int, min_gain: float) -> frozenset[int]:
+    """Return the sides that are worse than the best by a gain that matters and by far more than the noise."""
+    known = [side for side in range(1, sides) if effects.count(side)]
+    best = min(known, key=effects.center, default=0)
+    lost = set()
+    for side in known:
+        difference, noise = _difference(effects, side, best, _CLEAR)
+        if difference > max(noise, log(1.0 + min_gain)):
+            lost.add(side)
+    return frozenset(lost)
+
+
+def _difference(effects: MixedModel, side: int, best: int, confidence: float) -> tuple[float, float]:
+    """Return how much worse a side is than the best one, as a logarithm, and how far that may be noise."""
+    from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
+
+    contrast = effects.contrast(side, best)
+    return contrast.difference, contrast.standard_error * float(stdtrit(contrast.degrees, 0.5 + confidence / 2))

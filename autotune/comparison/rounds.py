@@ -183,6 +183,7 @@ class ComparisonRounds:
             are made one at a time while the session still looks for nodes.
         used: The nodes on which the sides were chosen; other nodes are preferred.
         first: The number of the first round.
+        lost: The sides that are not run any more.
     """
 
     store: StudyStore
@@ -199,6 +200,7 @@ class ComparisonRounds:
     over_nodes: bool = False
     used: Collection[str] = ()
     first: int = 0
+    lost: frozenset[int] = frozenset()
 
     def table(self) -> RoundTable:
         """Return the stored runs of this series."""
@@ -273,8 +275,8 @@ class ComparisonRounds:
         return not self.sides[2:]
 
     def _without_unreliable(self, slots: Sequence[tuple[int, int]], table: RoundTable) -> list[tuple[int, int]]:
-        """Drop the slots of sides that fail too often; with pairs, drop their whole rounds."""
-        failing = {side for side in range(len(self.sides)) if not table.is_reliable(side)}
+        """Drop the slots of sides that have lost or fail too often; with pairs, drop their whole rounds."""
+        failing = {side for side in range(len(self.sides)) if side in self.lost or not table.is_reliable(side)}
         lost = {number for number, side in slots if side in failing and self._in_pairs}
         return [(number, side) for number, side in slots if side not in failing and number not in lost]
 

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from autotune.comparison.pairs import pairs_wanted
 from autotune.comparison.rounds import ComparisonRounds, Side
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
-from autotune.records.series import Series
+from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import summarise
 from autotune.statistics.standings import Standings
@@ -76,7 +78,7 @@ def test_an_interrupted_comparison_resumes_and_a_finished_one_runs_nothing(store
         launched += len(executor.launched)
     last = PaperExecutor(noisy())
     verdict = confirm(store, manager(tmp_path, last), STUDY)
-    assert launched + len(last.launched) == 3 * 3 + 2 * len(verdict.pairs)
+    assert launched + len(last.launched) == 2 * 3 + 2 * len(verdict.pairs)
     again = PaperExecutor(noisy())
     assert confirm(store, manager(tmp_path, again), STUDY) == verdict
     assert again.launched == []
@@ -96,7 +98,7 @@ def test_runs_on_nodes_of_their_own_are_compared_side_by_side(store, tmp_path):
     verdict = confirm(store, cluster, STUDY)
     assert executor.most == 5
     assert verdict.significant(SECONDS)
-    assert len(executor.launched) == 3 * 3 + 2 * len(verdict.pairs)
+    assert len(executor.launched) == 2 * 3 + 2 * len(verdict.pairs)
 
 
 def test_a_better_trial_gets_a_new_comparison(store, tmp_path):
@@ -114,8 +116,18 @@ def test_a_winner_that_wins_again_is_confirmed_by_the_pairs_it_has(store, tmp_pa
     executor = PaperExecutor(noisy())
     again = confirm(store, manager(tmp_path, executor), STUDY)
     assert (again.winner, again.pairs) == (first.winner, first.pairs)
-    assert len(executor.launched) == 3 * 3, "only the candidates had to run"
+    assert len(executor.launched) == 2 * 2, "only the candidates had to run, and one lost by far"
     assert summarise(store).present_verdict == again
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(1.6, 2), (0.8, 3)])
+def test_a_candidate_that_has_clearly_lost_does_not_run_again(store, tmp_path, seconds, runs):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8), ({"np": 4, "malloc": "keep"}, seconds))
+    executor = PaperExecutor(lambda configuration: took(0.8 if "blas" in configuration else seconds))
+    winner = confirm(store, manager(tmp_path, executor), STUDY).winner
+    made = Counter(run.trial for run in store.runs() if run.series.kind is SeriesKind.SELECT)
+    assert made == {1: runs, 2: runs}
+    assert winner == 1
 
 
 def test_a_few_pairs_of_an_interrupted_comparison_are_no_verdict(store, tmp_path):
