@@ -18,8 +18,10 @@ from autotune.held_folders import temporary_folder
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from autotune.machines.this_machine import Machine
     from autotune.planning.check import CheckReport
     from autotune.planning.trial_run import TrialRun
+    from launchers import Launcher
     from objectives.base import Reading
     from spaces import Configuration, Space
 
@@ -41,6 +43,9 @@ def check(
         typer.Option("--configuration", metavar="NAME=VALUE ...", help="Check one configuration: 'np=3 npool=2'."),
     ] = None,
     wait: WaitOption = False,
+    share: Annotated[
+        bool, typer.Option("--share", help="With --run: run on these cores even if a study uses them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a study file, and list every mistake.
@@ -51,9 +56,10 @@ def check(
     if [run, static, space, configuration is not None].count(True) > 1:
         msg = "give one of --run, --static, --space and --configuration"
         raise typer.BadParameter(msg)
-    if wait and not run:
-        msg = "is for the cores that the run of --run uses: add --run, or leave it out"
-        raise typer.BadParameter(msg, param_hint="--wait")
+    for option, given in (("--wait", wait), ("--share", share)):
+        if given and not run:
+            msg = "is for the cores that the run of --run uses: add --run, or leave it out"
+            raise typer.BadParameter(msg, param_hint=option)
     if space or configuration is not None:
         _show_space(name, changes, input_file, cores, configuration, as_json=as_json)
         return
@@ -66,19 +72,8 @@ def check(
     machine, launcher = restrict_cores(this_machine(), cores), local_launcher()
     report = check_study(path, changes or (), machine, launcher, input_file, static=static)
     tried = None
-    if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
-        from autotune.execution.core_pool import CoreClaim, claim_purpose
-        from autotune.planning.trial_run import run_default
-
-        def say(text: str) -> None:
-            errors().print(text, markup=False)
-
-        work = f"the check of {claim_purpose(report.study.name)}"
-        claim = CoreClaim.claim(machine.cpus, wait_by=say if wait else None, work=work)
-        try:
-            tried = run_default(report.plan, report.space.default(), machine, launcher, report.study)
-        finally:
-            claim.release()
+    if run:
+        tried = _run_once(report, machine, launcher, wait=wait, share=share)
     code = _exit_code(report, tried)
     if as_json:
         print_json(_to_dict(path, report, tried) | {"exit_code": int(code)})
@@ -91,6 +86,35 @@ def check(
             result = "read" if static else "right"
             output().print(f"{result}; next: autotune study {_quote(name)}{own}", markup=False)
     raise typer.Exit(code)
+
+
+def _run_once(
+    report: "CheckReport", machine: "Machine", launcher: "Launcher", *, wait: bool, share: bool
+) -> "TrialRun | None":
+    """Run the default configuration once; None if the study has mistakes.
+
+    Raises:
+        BusyError: A study uses the cores, and this neither waits nor shares them.
+    """
+    if not report.study or not report.plan or report.space is None or not report.job or report.missing:
+        return None
+    from autotune.errors import BusyError
+    from autotune.execution.core_pool import CoreClaim, claim_purpose
+    from autotune.planning.trial_run import run_default
+
+    def say(text: str) -> None:
+        errors().print(text, markup=False)
+
+    work = f"the check of {claim_purpose(report.study.name)}"
+    try:
+        claim = CoreClaim.claim(() if share else machine.cpus, wait_by=say if wait else None, work=work)
+    except BusyError as error:
+        msg = f"{error}; or run beside it with --share, since a check compares nothing"
+        raise BusyError(msg) from None
+    try:
+        return run_default(report.plan, report.space.default(), machine, launcher, report.study)
+    finally:
+        claim.release()
 
 
 def _exit_code(report: "CheckReport", tried: "TrialRun | None") -> ExitCode:

@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from autotune.errors import CannotRunHereError
+from autotune.errors import BusyError, CannotRunHereError
+from autotune.execution.core_pool import CoreClaim, claim_purpose
+from autotune.machines.this_machine import this_machine
 from tests.autotune.planning.test_check import checked
 from tests.support.command_line import invoke
 
@@ -36,6 +38,19 @@ def test_a_value_that_no_study_accepts_is_a_failure(tmp_path, text, kind, why):
     assert code == 4
     assert why in found["run"]["failure"]
     assert found["run"]["metrics"][0]["value"] == float(text)
+
+
+def test_a_check_runs_beside_a_study_if_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr("autotune.execution.core_pool.user_folder", lambda: tmp_path)
+    text = PRINTS.format(text="2", kind="other")
+    claim = CoreClaim.claim(this_machine().cpus, tmp_path, work=claim_purpose("melt"))
+    (tmp_path / "prints.toml").write_text(text)
+    refused = invoke("check", str(tmp_path / "prints.toml"), "--run")
+    assert isinstance(refused.exception, BusyError)
+    assert str(refused.exception).endswith("or run beside it with --share, since a check compares nothing")
+    code, found = checked(tmp_path, text, "--run", "--share")
+    assert (code, found["run"]["failure"]) == (0, None)
+    claim.release()
 
 
 def named(folder, argv, values, **options):
