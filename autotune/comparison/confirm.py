@@ -23,7 +23,6 @@ from autotune.comparison.time_left import pairs_left
 from autotune.comparison.verdict_mode import choose_mode, rounds_in_mode
 from autotune.coordination.run_manager import RunManager
 from autotune.records.limit import breaks
-from autotune.records.mix import MixedInput, mixed_inputs
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, MixedModel, fit
@@ -32,6 +31,7 @@ from autotune.statistics.verdict import Verdict
 from autotune.storage.readable_study import VERDICT
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, VerdictSection
+from autotune.studyfile.definition import MixedInput
 from objectives.base import Metric
 
 # From this standard deviation of the drift on, in logarithms, the ranking of tuning is in doubt.
@@ -209,7 +209,7 @@ def run_pairs(
         settings: How many pairs, and with which precision.
         keep: Stores the verdict; called whenever it has enough pairs to be shown, and at the end.
     """
-    table, inputs = rounds.table(), mixed_inputs(rounds.store.definition)
+    table, inputs = rounds.table(), rounds.store.definition.mixed_inputs
     verdict = _with_pairs(verdict, table, inputs)
     while True:
         wanted = pairs_wanted(verdict.pairs, settings, rounds.standings.metric)

@@ -16,7 +16,6 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable_study import ABLATION, VERIFIED_INPUTS, ReadableStudy, stored_verdict
 from autotune.studyfile.limits import limits_of
-from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from spaces import Configuration
 
@@ -212,7 +211,7 @@ class InputComparison(Stored):
 
 def kept_limits(store: ReadableStudy, statistic: Statistic) -> KeptLimits:
     """Return the limits of the newest session's study file, judged by the runs of comparisons."""
-    limits = limits_of(study_of(store.definition).limits, store.definition.metrics)
+    limits = limits_of(store.definition.study_file.limits, store.definition.metrics)
     return KeptLimits(limits, statistic, store.runs() if limits else ())
 
 
@@ -243,7 +242,7 @@ def stored_ablation(store: ReadableStudy) -> Ablation | None:
     if not stored:
         return None
     ablation = Ablation.from_dict(stored)
-    statistic = study_of(store.definition).repeats.statistic
+    statistic = store.definition.study_file.repeats.statistic
     broken = broken_by_variant(store, kept_limits(store, statistic), ablation.simplified)
     first, *others = (replace(one, breaks=broken) for one in ablation.by_metric)
     return replace(first, further=tuple(others))

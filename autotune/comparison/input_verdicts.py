@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune.records.mix import MixedInput
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.verdict import Verdict, ratio_interval
+from autotune.studyfile.definition import MixedInput
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from autotune.statistics.ratio_words import Interval
 from autotune.storage.observation import Observation
 from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile import DecisionsSection
-from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from objectives.decision import Decision
 from spaces import Space, Value
@@ -156,7 +155,7 @@ class DecisionTable:
 def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionTable:
     """Return the table of a study from all its runs so far; it is empty until enough runs have ended."""
     definition = store.definition
-    study = study_of(definition)
+    study = definition.study_file
     verdict = study.verdict
     over, metric = tuple(section.over), definition.target
     table = DecisionTable(metric, over, section.points, verdict.confidence)
@@ -181,7 +180,7 @@ def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionT
 
 def table_of(store: ReadableStudy) -> DecisionTable | None:
     """Return the table of a study; None for a study that looks for a winner, or before enough runs have ended."""
-    section = study_of(store.definition).decisions
+    section = store.definition.study_file.decisions
     table = None if section is None else decision_table(store, section)
     return table if table is not None and table.decisions else None
 

@@ -13,10 +13,10 @@ from autotune.execution.task import run_job
 from autotune.machines.detect import quick_facts
 from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
-from autotune.records.study import Definition
 from autotune.records.verified_input import VerifiedInput
 from autotune.results.export import resolve_replay
 from autotune.studyfile import StudyFile
+from autotune.studyfile.definition import Definition
 from autotune.studyfile.misplaced import with_right_table
 from autotune.studyfile.plans import plans_of
 from autotune.studyfile.software import PlanOptions

@@ -1,4 +1,4 @@
-"""The records of a study: its definition, its trials and their runs."""
+"""The records of a study's trials and of their runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,129 +8,14 @@ from typing import Any, Self
 
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, Series, SeriesKind
-from autotune.records.stored import Stored
-from objectives import registry
-from objectives.base import Answer, Metric
+from objectives.base import Answer
 from spaces import Configuration
 
-# The memory for programs varies a little between kernels, and between nodes of one type.
-_MEMORY, _MUCH_GIB, _OF_KERNELS = "memory_bytes", 8, 0.02
 REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
 """The notice in every session and every summary of a replay."""
 
 RECORDED_CAP = "recorded-cap"
 """The code of a replayed run with only a bound on record, so that repeating it would show nothing new."""
-
-
-@dataclass(frozen=True)
-class Definition(Stored):
-    """The definition of a study. A session can continue a study only if `differences` returns nothing.
-
-    All fields are JSON-able.
-
-    Attributes:
-        objective: The name of the objective.
-        options: The options of the objective.
-        metrics: The metrics; the first is optimised.
-        space: `Space.to_dict()`.
-        identity: The conditions of comparable measurements: the input and the program's version.
-        facts: Facts about the workload and the installation.
-        machine: The description of the machine.
-        machine_identity: The properties of the machine that must agree.
-        version: The version of autotune.
-        study: The study file of the newest session.
-        installation: The names of the facts about the program's installation; the others are about the workload.
-        reading: How the output of runs was read.
-    """
-
-    objective: str
-    options: Mapping[str, Any]
-    metrics: tuple[Metric, ...]
-    space: Mapping[str, Any]
-    identity: Mapping[str, str]
-    facts: Mapping[str, Any]
-    machine: Mapping[str, Any]
-    machine_identity: Mapping[str, str]
-    version: str
-    study: Mapping[str, Any] = field(default_factory=dict)
-    installation: tuple[str, ...] = ()
-    reading: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def workload_facts(self) -> dict[str, Any]:
-        """The facts about the problem."""
-        return {name: value for name, value in self.facts.items() if name not in self.installation}
-
-    @property
-    def installation_facts(self) -> dict[str, Any]:
-        """The facts about the program's installation."""
-        return {name: self.facts[name] for name in self.installation}
-
-    @property
-    def replay(self) -> bool:
-        """Whether the study replays recorded runs: nothing runs, and times are simulated."""
-        return registry.runs(self.objective) == "recorded"
-
-    @property
-    def is_asktell(self) -> bool:
-        """Whether another program asks for the runs, makes them and reports their results."""
-        return registry.runs(self.objective) == "told"
-
-    @property
-    def target(self) -> Metric:
-        """The metric that is optimised."""
-        return self.metrics[0]
-
-    def differences(self, other: Self) -> list[str]:
-        """Return the reasons why measurements of the two cannot be compared; differences in reading do not matter."""
-        found = []
-        if self.objective != other.objective:
-            found.append(f"objective: {self.objective} there, {other.objective} here")
-        there, here = self.identity, other.identity
-        found.extend(
-            f"{key}: {there.get(key, 'nothing')} there, {here.get(key, 'nothing')} here"
-            for key in sorted({*there, *here})
-            if there.get(key) != here.get(key)
-        )
-        # A property that one kernel does not report is not a difference.
-        found.extend(
-            f"machine {key}: {self.machine_identity[key]} there, {other.machine_identity[key]} here"
-            for key in sorted(self.machine_identity.keys() & other.machine_identity.keys())
-            if not _is_as_large(key, self.machine_identity[key], other.machine_identity[key])
-        )
-        mine, its = ((one.study.get("stopping") or {}).get("max_steps", "nothing") for one in (self, other))
-        if mine != its:
-            found.append(f"stopping: max_steps {mine} there, {its} here")
-        if not found and _common(self.space, other.space) != _common(other.space, self.space):
-            found.append("the space: its parameters, values or constraints have changed")
-        return found
-
-
-def _is_as_large(key: str, there: str, here: str) -> bool:
-    """Whether a property of two machines agrees; kernels leave slightly different amounts of the same memory."""
-    if key != "memory_gib" or not (there.isdigit() and here.isdigit()):
-        return there == here
-    most = max(int(there), int(here))
-    return abs(int(there) - int(here)) <= max(int(most >= _MUCH_GIB), _OF_KERNELS * most)
-
-
-def _common(space: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored space without facts that the other does not have, since no common rule names them.
-
-    A memory size that agrees with the other's is removed, too, so that small differences do not matter.
-    """
-    theirs = other.get("facts", {})
-    facts = {name: value for name, value in space.get("facts", {}).items() if name in theirs}
-    memory = [str(round(values.get(_MEMORY, 0) / 2**30)) for values in (facts, theirs)]
-    if _is_as_large("memory_gib", *memory):
-        facts.pop(_MEMORY, None)
-    return {**space, "facts": facts}
-
-
-def changed_readings(stored: Definition, now: Definition) -> tuple[str, ...]:
-    """Return the names of the readings that differ between the stored definition and the new one."""
-    names = sorted({*stored.reading, *now.reading})
-    return tuple(name for name in names if stored.reading.get(name) != now.reading.get(name))
 
 
 ENDED = "ended"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.execution.run_folder import fresh_folder
 from autotune.records.series import SeriesKind
-from autotune.records.study import Definition, Run
+from autotune.records.study import Run
 from autotune.storage.address import storage_url
-from autotune.studyfile.stored import study_of
+from autotune.studyfile.definition import Definition
 from objectives.base import FailureKind
 from objectives.replay.options import RecordedMetric, ReplayOptions
 from spaces import Space, SpaceError
@@ -117,7 +117,7 @@ def _check(name: str, definition: Definition, rows: Sequence[Mapping[str, Any]])
     if not rows:
         msg = f"study {name!r} has no run to replay"
         raise CannotRunHereError(msg)
-    if study_of(definition).stopping is not None:
+    if definition.study_file.stopping is not None:
         msg = (
             f"study {name!r} works in steps ([stopping]): its runs continue one another, so they cannot be replayed "
             "one by one; `autotune trials --runs --format csv` prints them"

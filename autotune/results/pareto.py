@@ -6,9 +6,9 @@ from statistics import median
 from typing import Any
 
 from autotune.formatting import configuration_text, join_words, quantity
-from autotune.records.study import Definition, TrialRecord
+from autotune.records.study import TrialRecord
 from autotune.statistics.standings import Standings
-from autotune.studyfile.stored import study_of
+from autotune.studyfile.definition import Definition
 from objectives.base import Metric
 
 
@@ -81,7 +81,7 @@ class ParetoFront:
 
 def tradeoff_metrics(definition: Definition) -> tuple[Metric, ...]:
     """Return the metrics of a study's trade-off, the optimised one first; empty without a trade-off."""
-    tradeoff = study_of(definition).tradeoff
+    tradeoff = definition.study_file.tradeoff
     if tradeoff is None:
         return ()
     known = {metric.name: metric for metric in definition.metrics}

@@ -13,7 +13,6 @@ from autotune import __version__
 from autotune.comparison.watching.judgement import Quantity
 from autotune.comparison.watching.watch import Watch
 from autotune.storage.readable_study import ReadableStudy
-from autotune.studyfile.stored import study_of
 
 _NORMAL_95 = 1.96
 
@@ -85,7 +84,7 @@ def reframe_test(store: ReadableStudy, command: Sequence[str], storage: str) -> 
     Raises:
         AutotuneError: The study has no verdict, or its winner is not better than the default.
     """
-    watch = Watch.of(store, study_of(store.definition).repeats.statistic)
+    watch = Watch.of(store, store.definition.study_file.repeats.statistic)
     verdict, metric, pairs = watch.verdict, watch.standings.metric, watch.pairs
     ratio, low, high = verdict.interval(metric)
     half = log(high / low) / 2.0

@@ -23,8 +23,7 @@ from autotune.execution.segments import curve_of
 from autotune.formatting import configuration_text, join_words, quantity
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
-from autotune.records.mix import mixed_inputs
-from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
+from autotune.records.study import ENDED, REPLAY_NOTICE, Run, State, TrialRecord
 from autotune.results.disturbed_runs import TakenShare, taken_doubt, taken_shares
 from autotune.results.growth import FrontGrowth
 from autotune.results.ledger import Ledger, ledger_of
@@ -39,7 +38,7 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile import StudyFile, VerdictSection
-from autotune.studyfile.stored import study_of
+from autotune.studyfile.definition import Definition
 from objectives.base import Metric
 from spaces import Configuration
 
@@ -115,7 +114,7 @@ class Summary:
     def on_inputs(self) -> tuple[InputVerdict, ...]:
         """The verdict on each input that is optimised, if there are several."""
         verdict = self.present_verdict
-        return () if verdict is None else input_verdicts(verdict, mixed_inputs(self.definition))
+        return () if verdict is None else input_verdicts(verdict, self.definition.mixed_inputs)
 
     @property
     def trials(self) -> list[TrialRecord]:
@@ -210,7 +209,7 @@ class Summary:
     @cached_property
     def study(self) -> StudyFile:
         """The study file of its newest session."""
-        return study_of(self.definition)
+        return self.definition.study_file
 
     def weighted(self, weights: str) -> Self:  # noqa: ARG002  a trade-off uses them
         """Return the summary with the point of the front that these weights choose.
@@ -525,7 +524,7 @@ class TableSummary(Summary):
 def summarise(store: ReadableStudy) -> Summary:
     """Read the summary of a study from storage."""
     definition, runs = store.definition, store.runs()
-    repeats = study_of(definition).repeats
+    repeats = definition.study_file.repeats
     standings = standings_of(store, repeats.statistic)
     summary = replace(
         summary_of(store.name, definition, standings, runs),
@@ -547,7 +546,7 @@ def summarise(store: ReadableStudy) -> Summary:
 
 def summary_of(name: str, definition: Definition, standings: Standings, runs: Sequence[Run] = ()) -> Summary:
     """Return the summary of trials by what their study looks for; `runs` has the fresh runs of points of a front."""
-    study, metrics = study_of(definition), tradeoff_metrics(definition)
+    study, metrics = definition.study_file, tradeoff_metrics(definition)
     kind: Callable[..., Summary] = Summary if study.decisions is None else TableSummary
     if metrics:
         front = front_of(standings, metrics)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from autotune.records.study import Definition, State, TrialRecord
+from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
+from autotune.studyfile.definition import Definition
 from objectives.base import Metric
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.records.study import Run
 from autotune.results.export import counting_runs
-from autotune.studyfile.stored import study_of
 from objectives.base import FailureKind, Metric
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def check_exchangeable(store: "StudyStore") -> None:
         CannotRunHereError: They are parts of trainings.
         NothingWorkedError: The study has no runs.
     """
-    if study_of(store.definition).stopping is not None:
+    if store.definition.study_file.stopping is not None:
         msg = (
             f"study {store.name!r} works in steps ([stopping]): its runs are parts of trainings; "
             f"`autotune trials {store.name} --runs --format csv` prints them"

@@ -10,8 +10,8 @@ from math import exp, fsum, log
 from statistics import median
 
 from autotune.execution.capping import SHORTEST_S, Cap, OptimisticInput
-from autotune.records.mix import MixedInput
 from autotune.records.outcome import Outcome
+from autotune.studyfile.definition import MixedInput
 from objectives.base import Metric
 
 HOPE = 1.25

@@ -19,7 +19,6 @@ from typing import ClassVar
 
 from autotune.execution.capping import Cap, make_cap
 from autotune.execution.segments import Segment
-from autotune.records.mix import MixedInput
 from autotune.records.points import median_points
 from autotune.records.series import TUNING, WARM_UP, RunId, Series
 from autotune.records.study import RECORDED_CAP, Purpose, State, TrialRecord
@@ -30,6 +29,7 @@ from autotune.statistics.racing import RaceRules, Standing, losing_value, standi
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.studyfile import RepeatsSection
+from autotune.studyfile.definition import MixedInput
 
 # A warm-up fills caches and wakes the processor, which takes less than this.
 WARM_UP_LIMIT_S = 60.0

@@ -8,10 +8,10 @@ from autotune.errors import DifferentStudyError
 from autotune.records.labels import Labels
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
-from autotune.records.study import Definition, Run, TrialRecord
+from autotune.records.study import Run, TrialRecord
 from autotune.statistics.verdict import Verdict
 from autotune.storage.address import hide_password
-from autotune.studyfile.stored import study_of
+from autotune.studyfile.definition import Definition
 
 DEFINITION = "definition"
 VERDICT = "verdict"
@@ -85,7 +85,7 @@ def stored_verdict(study: ReadableStudy) -> Verdict | None:
     None if there is none, or if the study no longer looks for one winner.
     """
     stored = study.attribute(VERDICT)
-    if not stored or not study_of(study.definition).has_one_winner:
+    if not stored or not study.definition.study_file.has_one_winner:
         return None
     return Verdict.from_dict(stored).with_settings_of(study.definition.study)
 

@@ -6,10 +6,11 @@ Known versions of Optuna's tables are read directly; others are read through Opt
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from autotune.errors import StorageError
-from autotune.records.study import Definition, Run, TrialRecord
+from autotune.records.study import Run, TrialRecord
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
 from autotune.storage.optuna_tables import are_known, parameter_reader
 from autotune.storage.readable_study import (
@@ -23,6 +24,7 @@ from autotune.storage.readable_study import (
     study_key,
 )
 from autotune.storage.tables import VERSION, SqliteTables, Tables
+from autotune.studyfile.definition import Definition
 
 _SCHEMA, _STUDIES, _REVISIONS = "autotune_schema", "studies", "alembic_version"
 _OPEN = frozenset({"RUNNING", "WAITING"})
@@ -64,7 +66,7 @@ class StoredStudy:
         """The study's name."""
         return self._name
 
-    @property
+    @cached_property
     def definition(self) -> Definition:
         """The definition of the study."""
         return Definition.from_dict(self._attributes[DEFINITION])

@@ -18,7 +18,7 @@ from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
-from autotune.records.study import Definition, Run, TrialRecord
+from autotune.records.study import Run, TrialRecord
 from autotune.storage.address import hide_password, place
 from autotune.storage.connection import Patience, storage_errors, write_transaction
 from autotune.storage.leases import Fence, LeaseBook
@@ -28,6 +28,7 @@ from autotune.storage.readable_study import ABANDONED, DEFINITION, HOME, MARK, c
 from autotune.storage.run_corrections import RunCorrections, correct_runs
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, Throttle, remove_deleted_studies
 from autotune.storage.trial_table import TrialEnding, TrialTable, as_open, trial_table
+from autotune.studyfile.definition import Definition
 from spaces import Configuration, Space
 
 _P = ParamSpec("_P")
@@ -58,6 +59,7 @@ class StudyStore:
         self._log = log
         self._ids: dict[int, int] = {}
         self._patience = Patience()
+        self._read: tuple[Mapping[str, Any], Definition] | None = None
 
     def set_patience(self, patience: Patience) -> None:
         """Use `patience` from now on when the storage does not answer."""
@@ -203,7 +205,11 @@ class StudyStore:
     def definition(self) -> Definition:
         """The definition of the study."""
         with storage_errors(self._url):
-            return Definition.from_dict(self._study.user_attrs[DEFINITION])
+            stored = self._study.user_attrs[DEFINITION]
+        # Another session may have stored its settings meanwhile; what is unchanged is not parsed again.
+        if self._read is None or self._read[0] != stored:
+            self._read = stored, Definition.from_dict(stored)
+        return self._read[1]
 
     @_patient
     def attribute(self, name: str) -> Mapping[str, Any] | None:

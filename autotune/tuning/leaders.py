@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from autotune.display.messages import Messages
 from autotune.formatting import configuration_text, join_words, quantity
-from autotune.records.study import Definition
 from autotune.results.pareto import ParetoFront, front_of, tradeoff_metrics
 from autotune.statistics.standings import Standings
-from autotune.studyfile.stored import study_of
+from autotune.studyfile.definition import Definition
 from objectives.base import Metric
 
 Numbers = tuple[int, ...]
@@ -29,7 +28,7 @@ class Leaders:
     def of(cls, standings: Standings, definition: Definition) -> "Leaders":
         """Return the leaders of a study and how news about them is phrased."""
         metrics = tradeoff_metrics(definition)
-        compares = study_of(definition).decisions is None
+        compares = definition.study_file.decisions is None
         return cls(Messages(standings, compares=compares, others=metrics[1:]), metrics)
 
     def numbers(self) -> Numbers:

@@ -13,7 +13,6 @@ from autotune.display.console import Status
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import Curve, Segment, best_until, curve_of, join_segments
 from autotune.execution.task import Task
-from autotune.records.mix import mixed_inputs
 from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP
 from autotune.records.study import Purpose, Run, State, TrialRecord
@@ -403,4 +402,4 @@ def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunSchedu
     metrics = tradeoff_metrics(definition)
     front = FrontRace(metrics, study.repeats.statistic) if metrics else None
     repeats = study.repeats if study.decisions is None else study.repeats.for_a_table
-    return RepeatScheduler(repeats, front, mixed_inputs(definition), paces=Paces(space))
+    return RepeatScheduler(repeats, front, definition.mixed_inputs, paces=Paces(space))

@@ -27,7 +27,7 @@ from autotune.planning.duets import duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.missing_values import missing_values
 from autotune.planning.prepare import Prepared, prepare
-from autotune.records.study import REPLAY_NOTICE, Definition
+from autotune.records.study import REPLAY_NOTICE
 from autotune.scheduling.memory_bounds import carry_over_excess
 from autotune.storage.address import sqlite_path
 from autotune.storage.connection import Patience
@@ -36,6 +36,7 @@ from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
+from autotune.studyfile.definition import Definition
 from autotune.tuning.rereading import reread
 from autotune.tuning.simulated_runs import simulated_runs
 from launchers import Job

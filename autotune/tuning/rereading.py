@@ -23,11 +23,12 @@ from autotune.execution.task import WRONG_ANSWER, read_outcome
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series, SeriesKind
-from autotune.records.study import STOPPED, Run, changed_readings
+from autotune.records.study import STOPPED, Run
 from autotune.storage.readable_study import CONCLUSIONS, DEFINITION, READINGS, check_same
 from autotune.storage.run_corrections import RunCorrections
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
+from autotune.studyfile.definition import changed_readings
 from launchers import EndReason
 from objectives import registry
 from objectives.base import Answer, Output, Plan

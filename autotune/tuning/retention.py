@@ -8,11 +8,11 @@ from pathlib import Path
 
 from autotune.coordination.upkeep import Removable, find_removable
 from autotune.records.series import SeriesKind
-from autotune.records.study import Definition, Run, State, TrialRecord
+from autotune.records.study import Run, State, TrialRecord
 from autotune.results.summary import Summary, summarise
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.storage.study_store import StudyStore
-from autotune.studyfile.stored import study_of
+from autotune.studyfile.definition import Definition
 from launchers.supervisor import STATUS_FILE
 from spaces import Configuration, Value
 
@@ -21,7 +21,7 @@ _DAY_S = 86400.0
 
 def retention_s(definition: Definition) -> float | None:
     """Return for how many seconds a study keeps its run folders, as its study file says; None: for ever."""
-    days = study_of(definition).runs.keep_days
+    days = definition.study_file.runs.keep_days
     return None if days is None else days * _DAY_S
 
 

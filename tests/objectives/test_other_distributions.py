@@ -7,7 +7,7 @@ import pytest
 
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
-from autotune.records.study import Definition
+from autotune.studyfile.definition import Definition
 from launchers.local import LocalLauncher
 from objectives import registry
 from objectives.base import PlanError

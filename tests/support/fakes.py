@@ -7,8 +7,8 @@ from autotune.display.console import Status
 from autotune.execution.executor import Executor
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
-from autotune.records.study import Definition
 from autotune.studyfile import RepeatsSection, StudyFile
+from autotune.studyfile.definition import Definition
 from launchers import Job, Resources, Usage
 from objectives.base import Context, FailureKind, Measurement, Metric, Output, Progress, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space

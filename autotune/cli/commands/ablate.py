@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from autotune.coordination.session_settings import SessionSettings
-    from autotune.records.study import Definition
+    from autotune.studyfile.definition import Definition
 
 
 @with_options

@@ -121,21 +121,19 @@ def _print(found: "Finding", *, as_json: bool, record: bool = False) -> None:
 def _read_checks(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
     from autotune.storage.stored_study import open_stored_study
-    from autotune.studyfile.stored import study_of
 
     store = open_stored_study(storage_url(storage), name)
-    return Watch.of(store, study_of(store.definition).repeats.statistic).finding()
+    return Watch.of(store, store.definition.study_file.repeats.statistic).finding()
 
 
 def _accept(storage: str, name: str) -> "Finding":
     from autotune.comparison.watching.watch import Watch
     from autotune.coordination.upkeep import hold_unused
     from autotune.storage.study_store import StudyStore
-    from autotune.studyfile.stored import study_of
 
     url = storage_url(storage)
     # Hold the study: a check in progress would otherwise be compared with two different states.
     with hold_unused(url, name, "accepted as it is"):
         store = StudyStore.read(url, name, read_only=False)
-        Watch.of(store, study_of(store.definition).repeats.statistic).accept(store)
+        Watch.of(store, store.definition.study_file.repeats.statistic).accept(store)
     return _read_checks(storage, name)

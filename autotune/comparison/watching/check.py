@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from autotune.comparison.duets import DuetTable
 from autotune.comparison.rounds import RoundTable, Side
 from autotune.records.series import Series, SeriesKind
-from autotune.records.study import Definition, Run
+from autotune.records.study import Run
 from autotune.statistics.verdict import FAILED_OFTEN, PairsMode
+from autotune.studyfile.definition import Definition
 
 # An interrupted check continues within this time; later a new check begins.
 _ONE_DAY = timedelta(hours=24)

@@ -8,10 +8,10 @@ from typing import Any
 
 from autotune.comparison.watching.check import Check, differences_between
 from autotune.comparison.watching.judgement import Judgement, Pair, Quantity
-from autotune.records.study import Definition
 from autotune.statistics.change import Shift
 from autotune.statistics.ratio_words import Interval, ends, times
 from autotune.statistics.verdict import Verdict
+from autotune.studyfile.definition import Definition
 from objectives.base import Metric
 
 

@@ -12,13 +12,13 @@ from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.records.limit import metrics_of_run
 from autotune.records.measurement import Facts, Judged, Measured, Setting
 from autotune.records.series import SIZE
-from autotune.records.study import Definition, Run, State, TrialRecord
+from autotune.records.study import Run, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable_study import stored_verdict
+from autotune.studyfile.definition import Definition
 from autotune.studyfile.sizes import is_size
-from autotune.studyfile.stored import study_of
 from launchers.software.digest import text_digest
 from objectives import registry
 from objectives.base import PARTS
@@ -55,7 +55,7 @@ def study_measurements(
 ) -> list[Measured]:
     """Return the measurements of a study, with the judgements of its `verdict`, if there is one."""
     setting = setting_of(name, definition)
-    repeats = study_of(definition).repeats
+    repeats = definition.study_file.repeats
     judged = [_without_faults(trial) for trial in trials]
     standings = Standings.of(judged, definition.target, repeats.statistic)
     default = standings.default
@@ -109,7 +109,7 @@ def with_installation(machine: str, facts: Facts, installation: Facts) -> tuple[
 
 def setting_of(name: str, definition: Definition) -> Setting:
     """Return the setting of the study with this name."""
-    study = study_of(definition)
+    study = definition.study_file
     machine, machine_facts = with_installation(*machine_of(definition.machine), definition.installation_facts)
     program = program_of(definition.objective, study.name or name, mixed=study.is_mix)
     workload, workload_facts = workload_of(program, definition.workload_facts, definition.identity)

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from autotune.errors import StorageError
-from autotune.records.study import Definition
+from autotune.studyfile.definition import Definition
 
 _CHANGED = "runs were read again or set aside"
 

@@ -12,7 +12,6 @@ from autotune.decisions.ranges import ranges, rows_of
 from autotune.decisions.table import DecisionTable, FreshPairs, cell_series, decision_table, shares_of
 from autotune.search.decisions.weights import Usage
 from autotune.storage.stored_study import open_stored_study
-from autotune.studyfile.stored import study_of
 from objectives.base import Metric
 from objectives.decision import Decision
 from objectives.kind import ObjectiveKind
@@ -141,7 +140,7 @@ def written(decisions, facts):
 
 def test_the_table_is_a_function_of_the_stored_runs(folder):
     store = open_stored_study(f"sqlite:///{folder / 'autotune.db'}", "t")
-    section = study_of(store.definition).decisions
+    section = store.definition.study_file.decisions
     assert decision_table(store, section) == decision_table(store, section)
 
 

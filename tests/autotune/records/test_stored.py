@@ -12,9 +12,9 @@ from autotune.performance.warm_start import WarmStart
 from autotune.records.hint import Hint
 from autotune.records.measurement import Measured, Setting
 from autotune.records.outcome import Outcome
-from autotune.records.study import Definition
 from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.verdict import Verdict
+from autotune.studyfile.definition import Definition
 from launchers import Usage
 from objectives.base import Answer, FailureKind, Metric
 

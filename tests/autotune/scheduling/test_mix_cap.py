@@ -6,10 +6,10 @@ from math import sqrt
 import pytest
 
 from autotune.execution.capping import ProgressWatch
-from autotune.records.mix import MixedInput
 from autotune.records.outcome import Outcome
 from autotune.scheduling.mix_cap import ENOUGH, HOPE
 from autotune.scheduling.mix_cap import mix_cap as cap_of_configurations
+from autotune.studyfile.definition import MixedInput
 from objectives.base import Metric, Progress
 
 MIX = Metric("mix", "s")

@@ -11,6 +11,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Run, State
 from autotune.storage.observation import Observation
+from autotune.storage.stored_study import open_stored_studies
 from autotune.storage.study_store import StudyStore, study_names
 from launchers import Usage
 from objectives.base import Answer, FailureKind
@@ -154,9 +155,19 @@ def test_a_study_of_something_else_is_not_continued(address, changes, said):
 
 
 def test_the_study_file_is_that_of_the_newest_session(address):
-    opened(address, study={"verdict": {"pairs": 8}})
+    store = opened(address, study={"verdict": {"pairs": 8}})
+    assert store.definition.study_file.verdict.pairs == 8
     opened(address, study={"verdict": {"pairs": 12}})
-    assert StudyStore.read(address, "paper").definition.study == {"verdict": {"pairs": 12}}
+    reader = StudyStore.read(address, "paper")
+    assert reader.definition.study == {"verdict": {"pairs": 12}}
+    assert reader.definition.study_file.verdict.pairs == 12
+
+
+def test_a_study_file_is_parsed_once_however_often_its_study_is_asked(address):
+    store = opened(address, study={"verdict": {"pairs": 8}})
+    (snapshot,) = open_stored_studies(address)
+    for study in (store, snapshot):
+        assert study.definition.study_file is study.definition.study_file
 
 
 def test_reading_what_is_not_there(address, tmp_path):
