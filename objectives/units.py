@@ -1,47 +1,42 @@
 """Units of times, sizes, energies, counts and rates in the spellings of programs, and conversions between them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-
-SECONDS: Mapping[str, float] = {
-    "s": 1.0,
-    "sec": 1.0,
-    "seconds": 1.0,
-    "ms": 1e-3,
-    "milliseconds": 1e-3,
-    "miliseconds": 1e-3,  # spelt like this in published files of the schema T4
-    "us": 1e-6,
-    "microseconds": 1e-6,
-    "ns": 1e-9,
-    "nanoseconds": 1e-9,
-    "min": 60.0,
-    "h": 3600.0,
-}
-"""Units of time, in seconds."""
-
-_BINARY = {f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
-_DECIMAL = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGTPE", start=1)}
-FAMILIES: tuple[Mapping[str, float], ...] = (
-    {"B": 1.0, "byte": 1.0, "bytes": 1.0, "KB": 1000.0, **_BINARY, **_DECIMAL},
-    {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
-    {"mJ": 1e-3, "J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6},
-    {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6},
-)
-"""The units that limits may be written in; units of one family can be converted."""
+from collections.abc import Callable, Iterator
 
 _SIZE, _TIME = "byte", "second"
-_KINDS = (_SIZE, _TIME, "joule", "watt")
-_EXACT = {name: (kind, factor) for kind, units in zip(_KINDS, FAMILIES, strict=True) for name, factor in units.items()}
-_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_TIME_WORDS = re.compile(
-    r"(?P<n>ns|nsecs?|nanoseconds?)|(?P<u>us|usecs?|microseconds?)|(?P<m>ms|msecs?|mill?iseconds?)|"
-    r"(?P<s>s|secs?|seconds?)|(?P<min>m|mins?|minutes?)|(?P<h>h|hrs?|hours?)|(?P<d>d|days?)"
+# What is measured, the factor to its unit, and the spellings, the usual one first.
+_SPELLINGS = (
+    (_TIME, 1e-9, "ns nsec nsecs nanosecond nanoseconds"),
+    (_TIME, 1e-6, "us usec usecs microsecond microseconds"),
+    # The last two stand in published files of the schema T4.
+    (_TIME, 1e-3, "ms msec msecs millisecond milliseconds milisecond miliseconds"),
+    (_TIME, 1.0, "s sec secs second seconds"),
+    (_TIME, 60.0, "min m mins minute minutes"),
+    (_TIME, 3600.0, "h hr hrs hour hours"),
+    (_TIME, 86400.0, "d day days"),
+    ("joule", 1e-3, "mJ"),
+    ("joule", 1.0, "J"),
+    ("joule", 1e3, "kJ"),
+    ("joule", 1e6, "MJ"),
+    ("joule", 3600.0, "Wh"),
+    ("joule", 3.6e6, "kWh"),
+    ("watt", 1e-3, "mW"),
+    ("watt", 1.0, "W"),
+    ("watt", 1e3, "kW"),
+    ("watt", 1e6, "MW"),
 )
-_OF_WORD = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZE_WORDS = re.compile(r"([kKMGTP]?)(i?)[-_]?([Bb]ytes?|[Bb]its?)")
+_UNITS = {word: (kind, factor) for kind, factor, words in _SPELLINGS for word in words.split()}
+# Alone, these are as likely an abbreviation of something else.
+_AMBIGUOUS = frozenset({"m", "h", "d", "J", "W"})
+SECONDS = {word: factor for word, (kind, factor) in _UNITS.items() if kind == _TIME and word not in {"m", "d"}}
+"""Units of time that a table may be in, in seconds."""
+
+_DECIMAL, _BINARY = "kMGTPE", "KMGTPE"
+_SIZES = ("B", *(f"{prefix}B" for prefix in _DECIMAL), *(f"{prefix}iB" for prefix in _BINARY))
+_SIZE_WORDS = re.compile(r"(?:([kKMGTPE])(i?))?(B|[-_]?(?:[Bb]ytes?|[Bb]its?))")
+_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 # In a rate, a small b means bits: `Gb/s`, `Gbps`. A size of `Mb` may be either, so it is no unit here.
 _BITS = re.compile(r"([kKMGTP]?)b")
-_TIMES = ("s", "ms", "us", "ns", "min", "h")
 # Words that mean an amount a second: GFLOPS, MLUPS, GTEPS, kIOPS, Gbps.
 _PER_SECOND = re.compile(r"([kKMGTP]?)((FLOP|LUP|UP|TEP|IOP|OP)S|([Ff]lop|iop)s|([QqTtFfRr])(?:PS|ps)|([Bb])ps)")
 _INITIALS = {"q": "query", "t": "transaction", "f": "frame", "r": "request"}
@@ -83,12 +78,20 @@ def is_size(unit: str) -> bool:
     return any((amount, per) == (_SIZE, "1") for amount, per, _ in _readings(_plain(unit)))
 
 
+def usual_units(unit: str) -> tuple[str, ...]:
+    """Return the usual units of the same kind; none for rates and counts, and if the text is no unit."""
+    if is_size(unit):
+        return _SIZES
+    kinds = {amount for amount, per, _ in _readings(_plain(unit)) if per == "1"}
+    return tuple(words.split()[0] for kind, _, words in _SPELLINGS if kind in kinds)
+
+
 def other_scales(unit: str) -> tuple[str, ...]:
     """Return units in which a program may print the same quantity in another run; none if the text is no unit."""
     unit = _plain(unit)
-    if unit in {"m", "h", "d", "J", "W"}:  # as likely an abbreviation of something else
+    if unit in _AMBIGUOUS:
         return ()
-    others = _TIMES if is_time(unit) else _with_other_prefixes(unit)
+    others = usual_units(unit) if is_time(unit) else _with_other_prefixes(unit)
     return tuple(other for other in others if (convert := conversion(unit, other)) and convert(1.0) != 1.0)
 
 
@@ -135,14 +138,11 @@ def _readings(unit: str) -> Iterator[tuple[str, str, float]]:
 
 def _amounts(text: str, *, in_rate: bool = False) -> Iterator[tuple[str, float]]:
     """Yield what an amount may measure, with its factor: `katom-step` is a word of its own, or 1000 `atom-step`."""
-    lower = text if len(text) <= 3 else text.lower()
-    if text in _EXACT:
-        yield _EXACT[text]
-    elif (match := _TIME_WORDS.fullmatch(lower)) and match.lastgroup:
-        yield _TIME, _OF_WORD[match.lastgroup]
+    if known := _UNITS.get(text if len(text) <= 3 else text.lower()):
+        yield known
     elif match := _SIZE_WORDS.fullmatch(text):
-        power = "kMGTP".find(match[1].replace("K", "k")) + 1 if match[1] else 0
-        yield _SIZE, (1024.0 if match[2] else 1000.0) ** power / (1 if "yte" in match[3] else 8)
+        power = _BINARY.find(match[1].upper()) + 1 if match[1] else 0
+        yield _SIZE, (1024.0 if match[2] else 1000.0) ** power / (8 if "it" in match[3] else 1)
     elif in_rate and (match := _BITS.fullmatch(text)):
         yield _SIZE, _PREFIXES[match[1]] / 8
     else:

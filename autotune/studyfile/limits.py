@@ -8,7 +8,7 @@ from autotune.records.limit import OF_EVERY_RUN, Limit, Limits
 from autotune.studyfile.model import LimitSection, StudyFile
 from autotune.studyfile.target import of_every_run
 from objectives.base import Metric, Plan
-from objectives.units import FAMILIES, conversion
+from objectives.units import conversion, usual_units
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import Problem
 
@@ -79,10 +79,10 @@ def in_unit(written: float | str, metric: Metric) -> float:
     convert = conversion(unit, metric.unit) if metric.unit else None
     if convert is not None:
         return convert(value)
-    family = next((units for units in FAMILIES if metric.unit in units), None)
-    if family is None:
+    usual = usual_units(metric.unit)
+    if not usual:
         has = f"is in {metric.unit}" if metric.unit else "has no unit"
         msg = f"{metric.name} {has}, so {unit!r} cannot be converted, got {written!r}: write the number alone"
         raise ValueError(msg)
-    msg = f"{unit!r} is not a unit of {metric.name}, which is in {metric.unit}; known: {', '.join(family)}"
+    msg = f"{unit!r} is not a unit of {metric.name}, which is in {metric.unit}; known: {', '.join(usual)}"
     raise ValueError(msg)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from objectives.base import Metric, MetricKind, PlanError
 from objectives.options import read_options
-from objectives.units import SECONDS
+from objectives.units import SECONDS, usual_units
 from spaces.parameters.problem import Problem
 
 
@@ -108,7 +108,7 @@ def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
     if kind != "time":
         return Scale(Metric(name, given or "", direction, kind))
     if given is None or given not in SECONDS:
-        msg = f"the unit of a time is one of {', '.join(SECONDS)}, got {given!r}"
+        msg = f"the unit of a time is one of {', '.join(usual_units('s'))}, got {given!r}"
         raise PlanError(Problem(msg, "options.unit"))
     if direction == "maximize":
         msg = "a time is minimised: kind = 'time' has no direction = 'maximize'"

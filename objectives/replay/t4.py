@@ -12,7 +12,7 @@ from typing import Any
 from objectives.base import FailureKind, Metric, PlanError
 from objectives.replay.options import ReplayOptions, Scale, others_of, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
-from objectives.units import SECONDS
+from objectives.units import SECONDS, usual_units
 from spaces.parameters.problem import Problem
 
 _FAILURES = {
@@ -36,7 +36,7 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
         raise PlanError(Problem(msg, "options.table"))
     unit = (document.get("metadata") or {}).get("timeunit") or "milliseconds"
     if unit not in SECONDS:
-        msg = f"the time unit of the file is {unit!r}; known: {', '.join(SECONDS)}"
+        msg = f"the time unit of the file is {unit!r}; known: {', '.join(usual_units('s'))}"
         raise PlanError(Problem(msg, "options.table"))
     try:
         names = tuple(entries[0]["configuration"])

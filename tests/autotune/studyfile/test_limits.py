@@ -59,7 +59,7 @@ def test_all_that_is_wrong_with_limits_is_said_at_once_with_its_path():
     }
     assert "did you mean 'val_auc'" in wrong["limits.val_acu"]
     assert "min is 0.9, more than max, 0.8" in wrong["limits.val_auc"]
-    assert "known: B, byte" in wrong["limits.peak_memory_bytes.max"]
+    assert "known: B, kB" in wrong["limits.peak_memory_bytes.max"]
     assert "a number with a unit" in wrong["limits.p99.max"]
 
 
