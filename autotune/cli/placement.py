@@ -48,12 +48,10 @@ def find_study_cluster(chosen: "StudyFile") -> "Cluster | None":
     """
     from autotune.batch.site_file import find_cluster, program_names
 
-    kind, site = chosen.launcher.kind, chosen.launcher.site
-    if kind == "local" or (kind is None and site is None):
+    if not chosen.launcher.submits_jobs:
         return None
-    return find_cluster(
-        site, kind, programs=program_names({"objective": chosen.objective, "options": chosen.tuned_options})
-    )
+    programs = program_names({"objective": chosen.objective, "options": chosen.tuned_options})
+    return find_cluster(chosen.launcher.site, chosen.launcher.kind, programs=programs)
 
 
 def with_site_workers(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":

@@ -328,7 +328,12 @@ class _Check:
             self._check_duet(study, plan, job)
             if plan.runs == "launched":
                 self.report.warnings += uncopied_files(job, self.folders)
-            self._add_missing(missing_values(plan, self.report.space, study.whole_steps))
+            as_jobs = study.launcher.submits_jobs
+            missing = missing_values(plan, self.report.space, study.whole_steps, as_jobs=as_jobs)
+            if as_jobs:
+                self.report.warnings += map(str, missing)
+            else:
+                self._add_missing(missing)
             try:
                 lines = [f"input {part.name}: {self.launcher.preview(part)}" for part in job.placed_parts]
                 shown = "\n".join(lines) or self.launcher.preview(job)

@@ -15,13 +15,14 @@ from spaces.parameters.problem import Problem
 _COMPILER = re.compile(r"(?:MPI)?(?:CC|CXX|FC|F77|F90)=([^\s=]+)$")
 
 
-def missing_values(plan: Plan, space: Space, steps: int | None = None) -> list[Problem]:
-    """Return a problem for each value with which every run would fail, because its program or file does not exist.
+def missing_values(plan: Plan, space: Space, steps: int | None = None, *, as_jobs: bool = False) -> list[Problem]:
+    """Return a problem for each value that names a program or file which does not exist here.
 
     Args:
         plan: The plan of a study.
         space: Its space.
         steps: The steps of a training, for jobs that mention them.
+        as_jobs: Whether a batch system makes the runs, whose nodes may have what this one lacks.
     """
     mentioned = {
         parameter
@@ -48,14 +49,16 @@ def missing_values(plan: Plan, space: Space, steps: int | None = None) -> list[P
             configuration = space.nearest({**default, name: value})
             if configuration.get(name) == value:
                 found += [
-                    Problem(
-                        f"{what} does not exist here, so every run with {name}={value} would fail; "
-                        "provide it, or leave the value out",
-                        f"space.parameters.{name}",
-                    )
+                    Problem(_message(what, f"{name}={value}", as_jobs=as_jobs), f"space.parameters.{name}")
                     for what in _missing(jobs.of(configuration), usual, value)
                 ]
     return found
+
+
+def _message(what: str, choice: str, *, as_jobs: bool) -> str:
+    if as_jobs:
+        return f"{what} does not exist on this node: every run with {choice} fails unless the nodes of the jobs have it"
+    return f"{what} does not exist here, so every run with {choice} would fail; provide it, or leave the value out"
 
 
 class _Jobs:

@@ -255,6 +255,11 @@ class LauncherSection(Section):
             raise ValueError(msg)
         return self
 
+    @property
+    def submits_jobs(self) -> bool:
+        """Whether runs are jobs of a batch system."""
+        return self.site is not None or self.kind not in {None, "local"}
+
 
 class RunsSection(Section):
     """How long `autotune storage clean` keeps the folders of runs.

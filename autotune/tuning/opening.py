@@ -128,7 +128,7 @@ def open_study(
         check(prepared)
         least = study.verdict.nodes
         place.nodes(prepared.plan, least).check([prepared.space.default()], least)
-        _check_values(settings, prepared)
+        _check_values(settings, prepared, display)
         _check_duet(study, settings, prepared)
         _check_meters(study, settings, prepared, display)
         place.claim()
@@ -292,17 +292,21 @@ def _halves(settings: SessionSettings, plan: Plan) -> Halves:
     return halves_of(plan, settings.machine, settings.launcher, "ray" if settings.ray_address is not None else "here")
 
 
-def _check_values(settings: SessionSettings, prepared: Prepared) -> None:
-    """Check that the programs and files exist that values of parameters name.
+def _check_values(settings: SessionSettings, prepared: Prepared, display: Display) -> None:
+    """Check that the programs and files exist that values of parameters name; of jobs, only warn.
 
     Raises:
         CannotRunHereError: This machine makes the runs and lacks one of them.
     """
-    if settings.ray_address is None:
-        missing = missing_values(prepared.plan, prepared.space, prepared.study.whole_steps)
-        if missing:
-            msg = "values of parameters cannot work on this machine:"
-            raise CannotRunHereError(msg, missing)
+    if settings.ray_address is not None:
+        return
+    as_jobs = settings.queue is not None
+    missing = missing_values(prepared.plan, prepared.space, prepared.study.whole_steps, as_jobs=as_jobs)
+    if missing and not as_jobs:
+        msg = "values of parameters cannot work on this machine:"
+        raise CannotRunHereError(msg, missing)
+    for problem in missing:
+        display.line(problem.message)
 
 
 def _check_duet(study: StudyFile, settings: SessionSettings, prepared: Prepared) -> None:

@@ -168,7 +168,7 @@ def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
     command.invoke(read)
     (parsed,) = given
     launcher = read_request(parsed).study.launcher
-    if launcher.site is not None or launcher.kind not in {None, "local"}:
+    if launcher.submits_jobs:
         msg = (
             f"the study submits each run as a job (its [launcher] names {launcher.kind or launcher.site}), but a pilot "
             "makes all runs inside its own job: remove [launcher] from the study file, or leave --set launcher... out"

@@ -9,6 +9,7 @@ from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.core_pool import CoreClaim, claim_purpose
 from autotune.machines.this_machine import this_machine
 from tests.autotune.planning.test_check import checked
+from tests.launchers.fakes.cluster import FakeCluster
 from tests.support.command_line import invoke
 
 pytestmark = pytest.mark.cores(1)
@@ -93,6 +94,21 @@ def test_a_value_that_names_a_missing_file_or_program_is_found_before_a_run(tmp_
     ended = invoke("study", str(tmp_path / "mine.toml"), "--storage", f"sqlite:///{tmp_path}/s.db", "--trials", "2")
     assert isinstance(ended.exception, CannotRunHereError)
     assert expected in str(ended.exception)
+
+
+def test_a_program_that_only_the_nodes_of_jobs_may_have_is_a_warning(tmp_path, monkeypatch):
+    study = tmp_path / "mine.toml"
+    study.write_text(named(tmp_path, ["{k}"], ["true", "no-such-program"]))
+    said = "program 'no-such-program' does not exist on this node: every run with k=no-such-program fails unless the"
+    with FakeCluster("slurm") as cluster:
+        monkeypatch.setenv("PATH", cluster.path)
+        jobs = ("--set", "launcher.site=slurm")
+        found = json.loads(invoke("check", str(study), "--json", *jobs).stdout)
+        assert found["missing"] == []
+        assert found["warnings"][0].startswith(said)
+        ended = invoke("study", str(study), "--storage", f"sqlite:///{tmp_path}/s.db", "--trials", "1", *jobs)
+    assert said in ended.output
+    assert not isinstance(ended.exception, CannotRunHereError)
 
 
 def test_values_that_are_no_names_or_never_tried_are_no_problem(tmp_path):
