@@ -1,6 +1,5 @@
 """Read the options of `autotune study`, and check them before anything runs."""
 
-import copy
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -120,8 +119,8 @@ def choose(
     if stored is None:
         loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
     else:
-        table = copy.deepcopy(dict(stored.definition.study))
-        loaded = studyfile.apply_overrides(table, [*(changes or []), *given], f"the stored study {name}")
+        changed = [*(changes or []), *given]
+        loaded = studyfile.apply_overrides(stored.definition.study, changed, f"the stored study {name}")
     if loaded.launcher.site is not None:
         launcher = loaded.launcher.model_copy(update={"site": absolute_site(loaded.launcher.site)})
         loaded = loaded.model_copy(update={"launcher": launcher})

@@ -160,7 +160,7 @@ class _Check:
     relabel: Callable[[Problem], Problem] = lambda problem: problem
     is_own: bool = True
 
-    def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
+    def examine(self, table: dict[str, Any], changes: Sequence[str]) -> None:
         study = self.read(table, changes)
         if study is None:
             return
@@ -193,7 +193,7 @@ class _Check:
     def _add_missing(self, problems: Iterable[Problem]) -> None:
         self.report.missing += [locate(self.relabel(problem), self.lines) for problem in problems]
 
-    def read(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
+    def read(self, table: dict[str, Any], changes: Sequence[str]) -> StudyFile | None:
         """Return the study file in a table, with defaults for wrong sections; None if that is impossible."""
         try:
             return studyfile.apply_overrides(table, changes, "study")
@@ -202,6 +202,8 @@ class _Check:
             if not error.problems:
                 return None
             wrong = {(problem.path or "").partition(".")[0] for problem in error.problems}
+        with suppress(StudyFileError):  # a wrong change is reported already
+            table = studyfile.with_overrides(table, changes)
         left = {key: value for key, value in table.items() if key not in wrong}
         left.setdefault("name", "study")
         if "argv" in (left.get("options") or {}):

@@ -1,7 +1,7 @@
 """The study file: a user's description of a study, parsed from TOML and checked."""
 
 from autotune.studyfile.decisions import DecisionsSection
-from autotune.studyfile.loading import apply_overrides, catalogue, find, load, parse, read
+from autotune.studyfile.loading import apply_overrides, catalogue, find, load, parse, read, with_overrides
 from autotune.studyfile.model import (
     AUTO,
     NAME,
@@ -50,4 +50,5 @@ __all__ = [
     "load",
     "parse",
     "read",
+    "with_overrides",
 ]

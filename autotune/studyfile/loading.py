@@ -1,6 +1,5 @@
 """Load study files from the catalogue or the user, with changes from the command line."""
 
-import copy
 import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,19 +79,30 @@ def read(path: Path) -> dict[str, Any]:
     return tomlfiles.read(path, "study file", StudyFileError)
 
 
-def apply_overrides(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
-    """Apply `key=value` overrides with dotted keys to a study's table, and check it.
+def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
+    """Return a study's table with `key=value` overrides with dotted keys as a study file, which is checked.
 
     Raises:
         StudyFileError: All errors at once, each with its path; `source` is the name of the file.
     """
-    given, of_file = list(overrides), copy.deepcopy(table)
-    for override in given:
-        _apply(table, override)
+    given = list(overrides)
+    changed = with_overrides(table, given)
     try:
-        return parse(with_weights(table), source=source)
+        return parse(with_weights(changed), source=source)
     except StudyFileError as error:
-        raise _name_overrides(error, given, _problems(of_file, source)) from None
+        raise _name_overrides(error, given, _problems(table, source)) from None
+
+
+def with_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Return a study's table with `key=value` overrides with dotted keys, unchecked.
+
+    Raises:
+        StudyFileError: An override has another form.
+    """
+    changed = dict(table)
+    for override in overrides:
+        _apply(changed, override)
+    return changed
 
 
 def parse(table: Mapping[str, Any], source: str) -> StudyFile:
@@ -145,6 +155,7 @@ def _change_of(problem: Problem, overrides: Sequence[str]) -> str | None:
 
 
 def _apply(table: dict[str, Any], override: str) -> None:
+    """Set the key of an override; a table that it changes is a copy first, since others may hold the original."""
     key, equals, text = override.partition("=")
     keys = key.strip().split(".")
     if not equals or not all(keys):
@@ -152,10 +163,11 @@ def _apply(table: dict[str, Any], override: str) -> None:
         raise StudyFileError(OptionProblem(msg, option=f"--set {override!r}"))
     subtable = table
     for part in keys[:-1]:
-        inner = subtable.setdefault(part, {})
+        inner = subtable.get(part, {})
         if not isinstance(inner, dict):
             raise StudyFileError(OptionProblem(f"{part} is not a table", option=f"--set {override!r}"))
-        subtable = inner
+        subtable[part] = dict(inner)
+        subtable = subtable[part]
     subtable[keys[-1]] = _toml_value(text.strip())
 
 

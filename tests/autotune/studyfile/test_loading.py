@@ -1,10 +1,12 @@
 """Errors name the study file or the command line, whichever has the mistake."""
 
+from copy import deepcopy
+
 import pytest
 
 from autotune.cli.commands.check import read_configuration
 from autotune.errors import ExitCode, StudyFileError
-from autotune.studyfile.loading import load
+from autotune.studyfile.loading import apply_overrides, load
 from spaces import Integer, Space
 
 FILE = 'objective = "command"\noptions = { argv = ["true"] }\n[budget]\ntrials = 3\n'
@@ -66,3 +68,11 @@ def test_what_an_input_of_pwx_continues_from_is_found_from_every_folder(tmp_path
         path.write_text(text.format(given))
         assert load(path).options["saved"] == meant
     assert load(path, ["options.saved=out"]).options["saved"] == "out"
+
+
+def test_changes_leave_the_table_that_they_are_made_to_as_it_is():
+    table = {"name": "s", "objective": "command", "options": {"argv": ["true"]}, "budget": {"trials": 7}}
+    before = deepcopy(table)
+    changed = apply_overrides(table, ["budget.trials=9", "budget.workers=2", "options.argv=['false']"], "s")
+    assert (changed.budget.trials, changed.budget.workers, changed.options["argv"]) == (9, 2, ["false"])
+    assert table == before
