@@ -94,13 +94,3 @@ def _initialise(module: Any) -> None:
     if isinstance(module, nn.Conv1d | nn.ConvTranspose1d):
         nn.init.xavier_uniform_(module.weight)
         nn.init.zeros_(module.bias)
-
-
-def parameter_counts(network: Any) -> tuple[int, int]:
-    """Return the numbers of trained parameters and of moving statistics.
-
-    Keras' "parameters" are both together, torch's are the first.
-    """
-    trained = sum(values.numel() for values in network.parameters())
-    moving = sum(values.numel() for name, values in network.named_buffers() if "running_" in name)
-    return trained, moving
