@@ -3,14 +3,13 @@
 import ctypes
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 
+from launchers.ask import find_printed_text
 from launchers.environment import job_environment
 from launchers.mpi import MpiFlavour, mpi_environment, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.software.transient_errors import is_transient
 
 # On a login node `mpirun` may be a script that contacts a licence server or a slow file system.
 _PATIENCE_S = 20.0
@@ -47,23 +46,7 @@ def detect(path: str | None = None) -> MpiFlavour | None:
 def _version_text(command: str) -> str:
     # Some releases of Open MPI refuse even `--version` to root.
     allowed: Mapping[str, str] = mpi_environment(MpiFlavour(OPEN_MPI, (5,)), user_id=os.geteuid())
-    try:
-        done = subprocess.run(
-            [command, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_PATIENCE_S,
-            check=False,
-            env=job_environment(os.environ, allowed),
-        )
-    except subprocess.TimeoutExpired:
-        return ""
-    except OSError as error:
-        if is_transient(error):
-            raise
-        return ""
-    return done.stdout.decode("utf-8", errors="replace")
+    return find_printed_text([command, "--version"], _PATIENCE_S, job_environment(os.environ, allowed))
 
 
 class _Part(ctypes.Structure):

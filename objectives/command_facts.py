@@ -2,12 +2,11 @@
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers.software.transient_errors import is_transient
+from launchers.ask import find_printed_text
 from objectives.base import PlanError
 from objectives.patterns import NO_PATTERN, SlowPatternError, find_first
 from objectives.quantity import to_number
@@ -77,23 +76,4 @@ def fact_errors(options: Mapping[str, FactOptions]) -> Iterator[Problem]:
 
 def _run_program(command: tuple[str, ...]) -> str:
     program = shutil.which(command[0])
-    if program is None:
-        return ""
-    try:
-        ended = subprocess.run(
-            [program, *command[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return ""
-    except OSError as error:
-        if is_transient(error):
-            raise
-        return ""
-    return ended.stdout
+    return "" if program is None else find_printed_text([program, *command[1:]], _TIMEOUT_S)

@@ -3,15 +3,14 @@
 A library may change during a study while the program stays the same.
 """
 
-import errno
 import os
 import platform
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from launchers.ask import ask
 from launchers.software.digest import file_digest, text_digest
 from launchers.software.transient_errors import is_transient
 
@@ -33,17 +32,13 @@ def find_linked_libraries(program: Path, library_path: str | None = None) -> dic
     if library_path is not None:
         environment["LD_LIBRARY_PATH"] = library_path
     try:
-        run = subprocess.run(
-            [ldd, str(program)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=environment
-        )
-    except subprocess.TimeoutExpired as error:
-        raise OSError(errno.ETIMEDOUT, f"ldd did not answer within {_TIMEOUT_S} s", str(program)) from error
+        printed = ask([ldd, str(program)], _TIMEOUT_S, environment=environment).text
     except OSError as error:
         if is_transient(error):
             raise
         return {}
     found: dict[str, Path | None] = {}
-    for line in run.stdout.splitlines():
+    for line in printed.splitlines():
         name, arrow, rest = line.strip().partition(" => ")
         if arrow:
             found[name] = None if rest.startswith("not found") else Path(re.sub(r" \(0x[0-9a-f]+\)$", "", rest))

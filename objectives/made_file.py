@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from launchers.ask import ask
 from launchers.software.digest import file_digest, text_digest
 
 _TIMEOUT_S = 3600
@@ -71,26 +71,16 @@ def _make(folder: Path, name: str, commands: Sequence[Sequence[str]], sources: S
     for command in commands:
         line = " ".join(command)
         try:
-            ended = subprocess.run(
-                list(command),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
+            ended = ask(command, _TIMEOUT_S, folder=folder, merge=True)
+        except OSError as error:
             msg = f"{line!r}, which makes {name}, cannot be run: {error}"
             raise NotMadeError(msg) from error
-        if ended.returncode != 0:
-            printed = [text.strip() for text in ended.stdout.splitlines() if text.strip()]
+        if ended.exit_code != 0:
+            printed = [text.strip() for text in ended.text.splitlines() if text.strip()]
             errors = next(
                 (printed[i : i + _LINES] for i, text in enumerate(printed) if "error" in text.lower()), printed[-1:]
             )
-            msg = f"{line!r}, which makes {name}, ended with exit code {ended.returncode}: {' '.join(errors)}"
+            msg = f"{line!r}, which makes {name}, ended with exit code {ended.exit_code}: {' '.join(errors)}"
             raise NotMadeError(msg)
     if not (folder / name).is_file():
         msg = f"the commands that make {name} succeeded, but left no such file"

@@ -2,12 +2,12 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from autotune.errors import CannotRunHereError
 from autotune.machines.this_machine import read_or_empty
+from launchers.ask import ask
 from launchers.card import Card, cards_in_environment, is_visible, visible_to_hip
 from launchers.cpus import parse_cpu_list
 
@@ -101,14 +101,14 @@ def _amd_name(number: int, unique: object) -> str:
 
 def _run_tool(command: Sequence[str]) -> str:
     try:
-        done = subprocess.run(list(command), capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
-    except OSError:
-        return ""
-    except subprocess.TimeoutExpired as error:
+        done = ask(command, _PATIENCE_S)
+    except TimeoutError as error:
         # Without the tool's list this study would name the cards differently from others, and both would use them.
         msg = (
             f"{command[0]} has not answered for {_PATIENCE_S:g} s, so the cards of this machine are unknown; "
             "try again when it answers"
         )
         raise CannotRunHereError(msg) from error
-    return done.stdout if done.returncode == 0 else ""
+    except OSError:
+        return ""
+    return done.text if done.exit_code == 0 else ""

@@ -2,12 +2,12 @@
 
 import csv
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 from autotune.machines.description import Gpu
 from autotune.machines.this_machine import read_or_empty
+from launchers.ask import ask
 
 _PATIENCE_S = 10.0
 # Older drivers do not know compute_cap, and refuse the whole query because of it.
@@ -77,18 +77,10 @@ def read_nvidia_smi(text: str) -> Gpu | None:
 def _from_nvidia_smi() -> Gpu | None:
     for fields in _QUERIES:
         try:
-            done = subprocess.run(
-                ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_PATIENCE_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            done = ask(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"], _PATIENCE_S)
+        except OSError:
             return None
-        if done.returncode == 0 and (gpu := read_nvidia_smi(done.stdout)) is not None:
+        if done.exit_code == 0 and (gpu := read_nvidia_smi(done.text)) is not None:
             return gpu
     return None
 

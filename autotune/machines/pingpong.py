@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from autotune.held_folders import temporary_folder
 from autotune.machines import pingpong_rank
 from autotune.machines.figure import Figure, best_figure, median_figure
+from launchers.ask import ask
 from launchers.base import LaunchError
 from launchers.job import STDERR, STDOUT, Job, Resources
 from launchers.local import LocalLauncher
@@ -81,17 +81,9 @@ def _compile(program: Path) -> bool:
     if compiler is None:
         return False
     try:
-        done = subprocess.run(
-            [compiler, "-O2", "-o", str(program), str(SOURCE)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_COMPILE_PATIENCE_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return ask([compiler, "-O2", "-o", str(program), str(SOURCE)], _COMPILE_PATIENCE_S).exit_code == 0
+    except OSError:
         return False
-    return done.returncode == 0
 
 
 def _run(flavour: MpiFlavour, argv: tuple[str, ...], folder: Path, cpus: Sequence[int]) -> str:

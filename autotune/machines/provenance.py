@@ -5,7 +5,6 @@ import os
 import platform
 import pwd
 import re
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from autotune import __version__
 from autotune.machines.this_machine import Machine, read_or_empty
+from launchers.ask import ask
 from launchers.cpus import CPUS
 from launchers.mpi import MpiFlavour
 
@@ -153,21 +153,14 @@ def _commit(study_file: Path) -> str:
         file = study_file.resolve()
         commit, committed = _git(file.parent, "rev-parse", "HEAD", f"HEAD:./{file.name}").split()
         (present,) = _git(file.parent, "hash-object", "--", file.name).split()
-    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError):
+    except (OSError, RuntimeError, ValueError):
         return ""
     return commit if present == committed else f"{commit}-dirty"
 
 
 def _git(folder: Path, *words: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in _GIT_ELSEWHERE}
-    done = subprocess.run(
-        ["git", "-C", str(folder), *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        timeout=_GIT_PATIENCE_S,
-        check=True,
-        env=environment | {"GIT_OPTIONAL_LOCKS": "0"},
-    )
-    return done.stdout
+    command = ["git", "-C", str(folder), *words]
+    done = ask(command, _GIT_PATIENCE_S, environment=environment | {"GIT_OPTIONAL_LOCKS": "0"})
+    # An answer that is not complete has too few words.
+    return done.text if done.exit_code == 0 else ""

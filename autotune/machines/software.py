@@ -3,13 +3,13 @@
 import os
 import re
 import shutil
-import subprocess
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
 from autotune.machines.description import Software
 from autotune.machines.this_machine import read_or_empty
+from launchers.ask import ask
 from launchers.batch_systems.registry import all_batch_systems
 from launchers.detect import detect
 from objectives.blas import LIBRARY, system_blas
@@ -85,16 +85,7 @@ def find_scheduler(environment: Mapping[str, str] = os.environ) -> str | None:
 
 def _first_line(argv: list[str]) -> str:
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        text = ask(argv, _PATIENCE_S).text
+    except OSError:
         return ""
-    return next((line.strip() for line in done.stdout.splitlines() if line.strip()), "")
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

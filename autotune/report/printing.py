@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autotune.errors import CannotRunHereError
+from launchers.ask import ask
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 """Browsers that can print without a window; Firefox cannot."""
@@ -44,12 +44,10 @@ def _print(browser: str, page: Path, printed: Path) -> str:
     command += ["--no-sandbox"] if os.geteuid() == 0 else []
     command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={printed}", page.as_uri()]
     try:
-        ended = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
+        ended = ask(command, _TIMEOUT_S)
+    except TimeoutError:
         return f" in {_TIMEOUT_S} s"
     except OSError as error:
         return f" ({error.strerror})"
-    lines = ended.stderr.strip().splitlines()
+    lines = ended.complaint.strip().splitlines()
     return f" ({lines[-1]})" if lines else ""

@@ -1,8 +1,9 @@
 """Run the commands that provide programs, `module` and `spack`, without a shell."""
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from launchers.ask import ask
 
 
 class QueryError(Exception):
@@ -38,16 +39,8 @@ def run_query(command: Sequence[str], line: str, environment: Mapping[str, str],
         QueryError: The command cannot be started or did not answer within `patience_s` seconds.
     """
     try:
-        done = subprocess.run(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=patience_s,
-            check=False,
-            env=dict(environment),
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = ask(command, patience_s, environment=environment)
+    except OSError as error:
         msg = f"{line}: {error}"
         raise QueryError(msg) from error
-    complaint = done.stderr.decode(errors="replace").strip()
-    return Reply(line, done.stdout.decode(errors="replace"), complaint, done.returncode)
+    return Reply(line, done.text, done.complaint.strip(), done.exit_code)

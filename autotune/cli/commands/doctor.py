@@ -1,7 +1,6 @@
 """`autotune doctor`: list what is installed, what is missing, and how to install it."""
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from autotune.cli.options import AsJson, YesOption
 from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.held_folders import TEMPORARY, abandoned_folders
+from launchers.ask import ask
 from launchers.meters.available import find_meters
 from launchers.shared_memory import find_abandoned
 from objectives import blas as blas_libraries
@@ -73,10 +73,10 @@ def find_program(program: Program, which: Callable[[str], str | None] = shutil.w
     if path is None or not program.version_argv:
         return Finding(program, path)
     try:
-        completed = subprocess.run(program.version_argv, capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        printed = ask(program.version_argv, 20).text
+    except OSError:
         return Finding(program, path, "does not answer")
-    return Finding(program, path, next(iter(completed.stdout.splitlines()), ""))
+    return Finding(program, path, next(iter(printed.splitlines()), ""))
 
 
 def _blas_names() -> list[str]:

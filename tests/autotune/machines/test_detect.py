@@ -326,7 +326,7 @@ def test_a_study_stores_the_facts_but_does_not_depend_on_them(tmp_path, monkeypa
 
     study = StudyFile(name="any", objective="command", options={"argv": ["true", "{x}"]}, space=SPACE)
     machine = dataclasses.replace(this_machine(), cpus=this_machine().cpus[:1])
-    monkeypatch.setattr(software.subprocess, "run", started)
+    monkeypatch.setattr(software, "ask", started)
     definition = prepare(study, machine, LocalLauncher(), tmp_path / "plan").definition
     assert definition.machine["facts"]["cores"] == 1
     assert definition.machine["facts"]["cpu_architecture"] == platform.machine()
