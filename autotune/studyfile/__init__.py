@@ -1,6 +1,5 @@
 """The study file: a user's description of a study, parsed from TOML and checked."""
 
-from autotune.studyfile.decisions import DecisionsSection
 from autotune.studyfile.loading import apply_overrides, catalogue, find, load, parse, read, with_overrides
 from autotune.studyfile.model import (
     AUTO,
@@ -9,6 +8,7 @@ from autotune.studyfile.model import (
     OWN_SAMPLER,
     SAMPLERS,
     BudgetSection,
+    DecisionsSection,
     LauncherSection,
     NoiseMode,
     NoiseSection,
@@ -16,11 +16,12 @@ from autotune.studyfile.model import (
     SamplerSection,
     ScalingSection,
     SpaceSection,
+    StoppingSection,
     StudyFile,
     TradeoffSection,
+    VerdictMode,
+    VerdictSection,
 )
-from autotune.studyfile.stopping import StoppingSection
-from autotune.studyfile.verdict import VerdictMode, VerdictSection
 from autotune.studyfile.weights import COUNT
 
 __all__ = [

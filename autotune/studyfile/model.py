@@ -4,17 +4,17 @@ import re
 from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
-from autotune.studyfile.decisions import DecisionsSection
+from autotune.statistics.signed_rank import least_pairs
 from autotune.studyfile.one_of import OneOf
 from autotune.studyfile.section import Section
-from autotune.studyfile.stopping import StoppingSection
-from autotune.studyfile.verdict import VerdictSection
+from autotune.studyfile.weights import row_problem
 from launchers.software.containers import RUNTIMES
 from objectives.mentions.words import VariableName
+from spaces import Value
 from spaces.parameters.errors import did_you_mean
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -166,6 +166,68 @@ class RepeatsSection(Section):
         return RaceRules(self.min_runs, self.max_runs, self.error_rate, self.min_gain)
 
 
+VerdictMode = Literal["interleaved", "duet", "auto"]
+
+
+class VerdictSection(Section):
+    """How the winner is chosen among the best `candidates`, in `rounds`, and compared with the baseline.
+
+    The comparison takes from `pairs` to `max_pairs` pairs of runs, until the half-width of the interval is at most
+    `precision` (relative) or `of_gain` of the gain, whichever is larger. The pairs are spread over at least `nodes`
+    nodes. By `mode`, the two runs of a pair are made one after the other or side by side; `auto` decides that on a
+    machine that other processes use.
+    """
+
+    candidates: int = Field(default=3, ge=1)
+    rounds: int = Field(default=4, ge=2)
+    pairs: int = Field(default=8, ge=3)
+    max_pairs: int = Field(default=20, ge=3)
+    precision: float = Field(default=0.05, gt=0)
+    of_gain: float = Field(default=0.25, ge=0, lt=1)
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    nodes: int | None = Field(default=None, ge=1)
+    mode: VerdictMode = "auto"
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        least = least_pairs(self.confidence)
+        if self.pairs < least:
+            msg = f"a {self.confidence:.0%} interval needs at least {least} pairs, pairs is {self.pairs}"
+            raise ValueError(msg)
+        if self.max_pairs < self.pairs:
+            msg = f"max_pairs is {self.max_pairs}, less than pairs, {self.pairs}"
+            raise ValueError(msg)
+        if self.nodes is not None and self.nodes > self.pairs:
+            msg = f"{self.pairs} pairs are on {self.pairs} nodes at most, nodes is {self.nodes}; ask for more pairs"
+            raise ValueError(msg)
+        if self.mode == "duet" and (self.nodes or 1) > 1:
+            msg = f"a duet is on one node, nodes is {self.nodes}; use mode = 'interleaved'"
+            raise ValueError(msg)
+        return self
+
+
+class StoppingSection(Section):
+    """How far trials run whose program works in steps (epochs): the better ones continue, the others are stopped.
+
+    No trial makes more than `max_steps` steps, and none is judged before `min_steps`; at every rung one in `eta`
+    continues. `hyperband` mixes brackets from many short trials to few long ones. `asha` is the bracket with most
+    trials, and does not wait for a rung to be complete. `median` stops a trial that is worse than the median of others
+    at its step.
+    """
+
+    rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"
+    max_steps: int = Field(ge=1)
+    min_steps: int = Field(default=1, ge=1)
+    eta: int = Field(default=3, ge=2)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_steps > self.max_steps:
+            msg = f"min_steps is {self.min_steps}, more than max_steps, {self.max_steps}"
+            raise ValueError(msg)
+        return self
+
+
 def _several(names: object) -> object:
     """Return a single name as a list; anything else unchanged."""
     return [names] if isinstance(names, str) else names
@@ -180,6 +242,36 @@ class TradeoffSection(Section):
 
     metric: Annotated[list[str], BeforeValidator(_several)] = Field(min_length=1)
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+
+
+class DecisionsSection(Section):
+    """Look for a table of the best settings instead of one winner: a setting for each value of the parameters `over`.
+
+    The user's program determines the values of `over`; the study does not choose them. `points` is the name of what one
+    run measures at several values, such as message sizes. Fresh pairs of runs take `verdict_runs` runs at most.
+    `weights` say how often a program uses each cell: rows of contexts, points and a `count`, or the CSV file that has
+    them.
+    """
+
+    over: list[str] = Field(min_length=1)
+    points: str | None = None
+    verdict_runs: int = Field(default=400, ge=0)
+    weights: str | list[dict[str, Value]] | None = None
+
+    @field_validator("weights")
+    @classmethod
+    def _of_cells(
+        cls, weights: str | list[dict[str, Value]] | None, given: ValidationInfo
+    ) -> str | list[dict[str, Value]] | None:
+        names = [*given.data.get("over", ()), *filter(None, [given.data.get("points")])]
+        if isinstance(weights, list) and (wrong := row_problem(weights, names)) is not None:
+            raise ValueError(wrong)
+        return weights
+
+    @property
+    def rows(self) -> list[dict[str, Value]]:
+        """The rows of the weights; empty without weights."""
+        return self.weights if isinstance(self.weights, list) else []
 
 
 class LimitSection(Section):
