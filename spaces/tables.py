@@ -181,7 +181,7 @@ class _Reader:
         powers = self.boolean("powers_of_two")
         if "values" in self.table:
             self.refuse_range("low", "high", "step", "powers_of_two")
-            values = tuple(self.whole(value, f"values[{k}]") for k, value in enumerate(self.read_list("values")))
+            values = tuple(self.whole(value, f"values[{k}]") for k, value in enumerate(self.read_values()))
             return lambda **common: Integer(name, values, **common)
         low, high = self.whole(self.require("low"), "low"), self.whole(self.require("high"), "high")
         step = self.whole(self.table.get("step", 1), "step")
@@ -194,7 +194,7 @@ class _Reader:
     def as_float(self, name: str) -> Callable[..., Parameter]:
         if "values" in self.table:
             self.refuse_range("low", "high", "log", "points")
-            values = tuple(self.number(value, f"values[{k}]") for k, value in enumerate(self.read_list("values")))
+            values = tuple(self.number(value, f"values[{k}]") for k, value in enumerate(self.read_values()))
             return lambda **common: Float.of_values(name, values, **common)
         low, high = self.number(self.require("low"), "low"), self.number(self.require("high"), "high")
         points = self.whole(self.table.get("points", DEFAULT_POINTS), "points")
@@ -208,7 +208,7 @@ class _Reader:
             self.fail(f"give either values or {', '.join(extra)}, not both", "values")
 
     def as_choice(self, name: str) -> Callable[..., Parameter]:
-        values = tuple(self.read_list("values"))
+        values = tuple(self.read_values())
         return lambda **common: Choice(name, values, **common)
 
     def as_flag(self, name: str) -> Callable[..., Parameter]:
@@ -242,12 +242,12 @@ class _Reader:
             self.fail(f"must be true or false, not {value!r}", key)
         return value is True
 
-    def read_list(self, key: str) -> list[Any]:
-        value = self.require(key)
+    def read_values(self) -> list[Any]:
+        value = self.require("values")
         if isinstance(value, list | tuple):
             return list(value)
         if value is not _MISSING:
-            self.fail(f"must be a list, not {value!r}", key)
+            self.fail(f"must be a list, not {value!r}", "values")
         return []
 
     def whole(self, given: object, key: str) -> int:

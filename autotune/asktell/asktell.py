@@ -119,7 +119,7 @@ class AskTell:
         self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "", key: str = ""
     ) -> Future[LeasedRun | None]:
         """Ask for a run; return the future of the answer."""
-        _check_duration("lease_s", lease_s, _LONGEST_S)
+        _check_lease(lease_s)
         if not 0.0 <= wait_s <= _LONGEST_WAIT_S:
             msg = f"wait_s is {wait_s!r}: it must be a time from 0 to {_LONGEST_WAIT_S:g} s"
             raise InvalidRequestError(msg)
@@ -154,7 +154,7 @@ class AskTell:
             LeaseConflictError: The result of the run was reported already.
             LeaseGoneError: The lease ran out, and another client got the run.
         """
-        _check_duration("lease_s", lease_s, _LONGEST_S)
+        _check_lease(lease_s)
         request = RenewRequest(lease, lease_s)
         self._post(request)
         return request.future.result()
@@ -263,7 +263,7 @@ def _closed_error() -> ClosedError:
     return ClosedError("the study was closed: report runs in flight when it is open again")
 
 
-def _check_duration(name: str, value: float, most: float) -> None:
-    if not (isfinite(value) and 0.0 < value <= most):
-        msg = f"{name} is {value!r}: it must be a time above 0 and up to {most:g} s"
+def _check_lease(lease_s: float) -> None:
+    if not (isfinite(lease_s) and 0.0 < lease_s <= _LONGEST_S):
+        msg = f"lease_s is {lease_s!r}: it must be a time above 0 and up to {_LONGEST_S:g} s"
         raise InvalidRequestError(msg)

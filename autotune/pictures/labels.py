@@ -37,9 +37,9 @@ def hover_text(trial: TrialRecord, standings: Standings, note: str = "") -> str:
     return f"trial {trial.number}: {note}\n{configuration_text(trial.configuration)}"
 
 
-def count_noun(number: int, one: str, many: str = "") -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun: `1 trial`, `1,200 trials`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 def brief(value: float) -> str:

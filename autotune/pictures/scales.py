@@ -18,6 +18,7 @@ from spaces.parameters.parameter import Parameter, Value, index_of
 
 _FEW = 9
 _TICKS = 8
+_RULER_TICKS = 5
 _LETTERS = 16
 # An uneven grid of whole numbers with at least this ratio of its ends is logarithmic.
 _RATIO = 50.0
@@ -91,14 +92,13 @@ class Scale:
             return Axis(self.name, log=self.log)
         return Axis(self.name, ticks=tuple((position, text) for position, text in self._ticks(_TICKS)))
 
-    def ruler(self, most: int = 5) -> list[tuple[float, str]]:
+    def ruler(self) -> list[tuple[float, str]]:
         """Return ticks as shares of the axis, for parallel coordinates."""
         if not self.numeric:
             low, high = self._ends
-            return [
-                ((position - low) / (high - low) if high > low else 0.5, text) for position, text in self._ticks(most)
-            ]
-        chosen = [self.values[index] for index in _spread(len(self.values), most)]
+            ticks = self._ticks(_RULER_TICKS)
+            return [((position - low) / (high - low) if high > low else 0.5, text) for position, text in ticks]
+        chosen = [self.values[index] for index in _spread(len(self.values), _RULER_TICKS)]
         shares = ((self.share({self.name: value}), short(value_text(value))) for value in chosen)
         return [(share, text) for share, text in shares if share is not None]
 

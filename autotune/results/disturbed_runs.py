@@ -1,11 +1,13 @@
-"""How much time other processes took from the runs of a study, for each run and in one sentence."""
+"""What disturbed the runs of a study: the time that other processes took, and runs on the same cores."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
 
+from autotune.records.occupancy import Occupancy
 from autotune.records.outcome import DISTURBED
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
@@ -88,3 +90,25 @@ def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> 
     if unknown:
         doubts.append(f"what others took from {unknown} of {len(behind)} of these runs is not known")
     return "; ".join(doubts) or None
+
+
+def sharing_cores(runs: Mapping[int, Run]) -> frozenset[int]:
+    """Return the keys of the runs that were bound to a core of another of `runs` at the same time."""
+    on_node: dict[str, list[tuple[int, Occupancy]]] = defaultdict(list)
+    for key, run in runs.items():
+        occupancy = Occupancy.of(run.outcome)
+        if occupancy is not None:
+            on_node[occupancy.node].append((key, occupancy))
+    return frozenset(key for placed in on_node.values() for key in _overlapping(placed))
+
+
+def _overlapping(placed: Iterable[tuple[int, Occupancy]]) -> set[int]:
+    """Return the keys of the runs of one node that shared a core with another."""
+    sharing: set[int] = set()
+    running: list[tuple[int, Occupancy]] = []
+    for key, occupancy in sorted(placed, key=lambda run: run[1].began_at):
+        running = [run for run in running if run[1].ended_at > occupancy.began_at]
+        others = {other for other, its in running if its.threads_in_common(occupancy)}
+        sharing |= others | ({key} if others else set())
+        running.append((key, occupancy))
+    return sharing

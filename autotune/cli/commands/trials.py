@@ -84,7 +84,7 @@ def _print_runs_csv(storage: str, name: str) -> None:
 
 def _print_runs(store: "ReadableStudy", *, as_json: bool) -> None:
     from autotune.records.series import SeriesKind
-    from autotune.results.shared_cores import sharing_cores
+    from autotune.results.disturbed_runs import sharing_cores
 
     target = store.definition.target
     found = store.runs()

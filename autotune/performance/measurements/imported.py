@@ -13,6 +13,7 @@ FindMachine = Callable[[str, int | None], tuple[str, Facts]]
 
 
 _SHOWN = 12  # settings that a description lists
+_EXAMPLES = 2
 
 
 @dataclass(frozen=True)
@@ -75,18 +76,18 @@ class ImportedMeasurements:
         return "\n".join(lines)
 
 
-def summarise_reasons(reasons: Iterable[tuple[str, str]], examples: int = 2) -> tuple[str, ...]:
+def summarise_reasons(reasons: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return a sentence for each reason, most frequent first, from pairs (reason, name of the item left out)."""
     by_reason: dict[str, list[str]] = {}
     for reason, name in reasons:
         by_reason.setdefault(reason, []).append(name)
     ordered: Sequence[tuple[str, list[str]]] = sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    return tuple(f"{len(names)} x {reason}: {_some(names, examples)}" for reason, names in ordered)
+    return tuple(f"{len(names)} x {reason}: {_some(names)}" for reason, names in ordered)
 
 
-def _some(names: Sequence[str], examples: int) -> str:
-    more = "" if len(names) <= examples else ", ..."
-    return ", ".join(names[:examples]) + more
+def _some(names: Sequence[str]) -> str:
+    more = "" if len(names) <= _EXAMPLES else ", ..."
+    return ", ".join(names[:_EXAMPLES]) + more
 
 
 def _several(count: int, noun: str) -> str:

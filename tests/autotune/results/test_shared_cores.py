@@ -4,7 +4,7 @@ import pytest
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
-from autotune.results.shared_cores import sharing_cores
+from autotune.results.disturbed_runs import sharing_cores
 from launchers import Usage
 
 
