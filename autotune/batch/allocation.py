@@ -1,10 +1,10 @@
 """The allocation that this process runs in: its hosts and its end, as the batch system describes them."""
 
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from launchers.ask import ask
 from launchers.batch_systems.registry import all_batch_systems
 from launchers.batch_systems.system import Allocation
 
@@ -29,7 +29,7 @@ def ask_end(allocation: Allocation, run: Callable[[Sequence[str]], str] | None =
         return None
     try:
         return question.read((run or _run)(question.command(allocation.id)), time.time())
-    except (OSError, subprocess.SubprocessError):
+    except OSError:
         return None
 
 
@@ -52,8 +52,9 @@ def _run(argv: Sequence[str]) -> str:
     """Run a command and return its output.
 
     Raises:
-        OSError: the command is not installed.
-        subprocess.SubprocessError: the command failed.
+        OSError: The command is not installed, did not answer or failed.
     """
-    ended = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=_PATIENCE_S)
-    return ended.stdout
+    printed = ask(argv, _PATIENCE_S)
+    if printed.exit_code != 0:
+        raise OSError(printed.complaint)
+    return printed.text

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from autotune.batch.allocation import read
+from launchers.ask import ask
 from launchers.cpus import CPUS, parse_cpu_list
 from launchers.detect import detect
 
@@ -89,17 +89,10 @@ def _try_starter(words: tuple[str, ...], host: str) -> str | None:
     if shutil.which(words[0]) is None:
         return None
     try:
-        done = subprocess.run(
-            [word.format(host=host) for word in words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = ask([word.format(host=host) for word in words], _PATIENCE_S)
+    except OSError as error:
         return type(error).__name__
-    return "" if done.returncode == 0 else " ".join(done.stderr.split())[:200] or f"exit code {done.returncode}"
+    return "" if done.exit_code == 0 else " ".join(done.complaint.split())[:200] or f"exit code {done.exit_code}"
 
 
 if __name__ == "__main__":
