@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from autotune.batch import node_probe
 from autotune.batch.node_probe import TOKEN_FILE
 from launchers import STDOUT, BatchQueue, Job, JobState, JobStatus, LaunchError, Resources
-from launchers.batch.commands import run_command
+from launchers.batch.commands import query_states, run_command
 from launchers.batch_systems.system import BatchSystem, LimitsQuery
 
 TOGETHER = 2
@@ -196,12 +197,12 @@ def _remembers(system: BatchSystem, ended: Sequence[_SubmittedJob]) -> bool | No
     """Return whether the batch system still reports jobs that have ended; None if there are none or it cannot tell."""
     if not ended:
         return None
-    scheduler, numbers = system.scheduler, [_number(one) for one in ended]
-    answer = run_command(scheduler.status(numbers), variables=scheduler.variables)
+    numbers = [_number(one) for one in ended]
+    ask = partial(run_command, variables=system.scheduler.variables)
+    scheduler, states, answer = query_states(ask, system.scheduler, numbers)
     if answer.code == 127:
         return None
-    states = scheduler.states(answer.stdout, answer.stderr, answer.code)
-    return states is not None and set(numbers) <= states.keys()
+    return scheduler.reports_ended and states is not None and set(numbers) <= states.keys()
 
 
 def ask_batch_system(system: BatchSystem, questions: Sequence[LimitsQuery], queue: str) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Protocol
 
+from launchers.batch_systems.base import JobReport, Scheduler
+
 # A busy scheduler answers after a while; one that does not answer at all must not block the tuner.
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.1
@@ -158,6 +160,16 @@ class BoundedCommands:
             )
             raise OSError(msg)
         return answer
+
+
+def query_states(
+    commands: Commands, scheduler: Scheduler, numbers: Sequence[str]
+) -> tuple[Scheduler, Mapping[str, JobReport] | None, Answer]:
+    """Query the states of jobs; return them, or None without an answer, and the scheduler that could be queried."""
+    answer = commands(scheduler.status(numbers))
+    states = scheduler.states(answer.stdout, answer.stderr, answer.code)
+    simpler = scheduler.fallback(answer.complaint) if states is None else None
+    return (scheduler, states, answer) if simpler is None else query_states(commands, simpler, numbers)
 
 
 def read_late_answer(answer_file: Path) -> str:

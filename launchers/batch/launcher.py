@@ -16,7 +16,15 @@ from typing import Self
 
 from launchers import card, node
 from launchers.base import LaunchError
-from launchers.batch.commands import Answer, BoundedCommands, Commands, read_late_answer, run_command, split_ids
+from launchers.batch.commands import (
+    Answer,
+    BoundedCommands,
+    Commands,
+    query_states,
+    read_late_answer,
+    run_command,
+    split_ids,
+)
 from launchers.batch.energy import EnergyAccounting
 from launchers.batch.job_ends import (
     WITHOUT_STATUS,
@@ -342,12 +350,7 @@ class BatchLauncher:
 
     def _query_states(self, numbers: Sequence[str]) -> tuple[Mapping[str, JobReport] | None, str]:
         """Return the scheduler's reports on jobs, None if it did not answer, and its complaint."""
-        answer = self._commands(self._scheduler.status(numbers))
-        states = self._scheduler.states(answer.stdout, answer.stderr, answer.code)
-        simpler = self._scheduler.fallback(answer.complaint) if states is None else None
-        if simpler is not None:
-            self._scheduler = simpler
-            return self._query_states(numbers)
+        self._scheduler, states, answer = query_states(self._commands, self._scheduler, numbers)
         return _add_reasons(self._scheduler, self._commands, states, list(numbers)), answer.complaint
 
     def _note_report(self, job_id: str, report: JobReport | None, now: float) -> None:

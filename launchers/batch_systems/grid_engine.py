@@ -249,6 +249,7 @@ GRID_ENGINE = BatchSystem(
         nothing_to_end=_NOTHING_TO_END,
         number_variable="JOB_ID",
         variables=("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME"),
+        reports_ended=False,
         reasons=ReasonsQuery(why_waiting, reasons),
         can_place=lambda _: True,
         host_variable="HOSTNAME",

@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -60,6 +59,11 @@ _BY_THE_SCHEDULER = "terminated by Scheduler@"
 _UNKNOWN_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Unknown Job Id|Job has finished|Request invalid for state of job", re.IGNORECASE)
 _NO_HISTORY = "not configured to maintain job history"
+# qstat(1B): one request for all jobs, where qstat otherwise opens a connection for each. PBS 14 does not have it.
+_EXPRESS = "-E"
+# Include jobs that have ended.
+_HISTORY = "-x"
+_REFUSED_OPTION = re.compile(r"\busage:|(?:invalid|illegal|unknown|unrecogni[sz]ed) (?:option|argument)", re.IGNORECASE)
 # Submissions that will be accepted later: limits on the number of jobs, maintenance, and a server that is away or
 # overloaded (pbs_messages.c and cnt2server.c of OpenPBS; the messages about other limits are in `_REFUSALS`).
 _LATER = re.compile(
@@ -189,23 +193,19 @@ def job_id(answer: str) -> str | None:
     return match[1] if match else None
 
 
-def status(ids: Sequence[str]) -> list[str]:
-    """Return the command that queries jobs, including ended ones.
+def status(options: Sequence[str], ids: Sequence[str]) -> list[str]:
+    """Return the command that queries jobs, with those of `_EXPRESS` and `_HISTORY` that work here.
 
     It asks for text, since OpenPBS's newest qstat shows only the first of several jobs as JSON (its issue 2672).
     """
-    return ["qstat", "-x", "-f", *ids]
-
-
-def status_without_history(ids: Sequence[str]) -> list[str]:
-    """Return the command that queries a server without a history, which refuses `-x`."""
-    return ["qstat", "-f", *ids]
+    return ["qstat", *options, "-f", *ids]
 
 
 def states(answer: str, complaint: str, code: int) -> Mapping[str, JobReport] | None:
     """Parse the answer of qstat, whose exit code is that of its last complaint although it may list other jobs.
 
-    On a server without a history, qstat lists no job at all and exits with 0.
+    With `-E` it complains about the last job only, and only if it can show none. On a server without a history it lists
+    no job at all and exits with 0.
     """
     if _NO_HISTORY in complaint or (code != 0 and not every_line_matches(_UNKNOWN_JOB, complaint)):
         return None
@@ -288,9 +288,13 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-def fallback(complaint: str) -> Scheduler | None:
-    """Return how to query a server without a history, where a job's own status file tells how it ended."""
-    return PBS_WITHOUT_HISTORY if _NO_HISTORY in complaint else None
+def fallback(options: Sequence[str], complaint: str) -> Scheduler | None:
+    """Return how to query without the option that a complaint is about; None if it is about something else.
+
+    Without a history, a job's own status file tells how it ended.
+    """
+    refused = _HISTORY if _NO_HISTORY in complaint else _EXPRESS if _REFUSED_OPTION.search(complaint) else ""
+    return _scheduler([option for option in options if option != refused]) if refused in options else None
 
 
 def reserved_in(directive: str) -> Mapping[str, str]:
@@ -390,31 +394,33 @@ def pilot_directives(site: Site, nodes: int) -> list[str]:
     return [*site_options(site), *([f"-l select={kind}", "-l place=scatter:excl"] if site.chunk else [])]
 
 
-_SCHEDULER = Scheduler(
-    name="pbs",
-    head=head,
-    submit=submit,
-    job_id=job_id,
-    status=status,
-    states=states,
-    cancel=cancel,
-    can_wait=can_wait,
-    nothing_to_end=_NOTHING_TO_END,
-    number_variable="PBS_JOBID",
-    variables=("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
-    fallback=fallback,
-    refusal=partial(refusal_of, _REFUSALS),
-    can_place=lambda site: site.by_chunks and not any(word.startswith("host=") for word in site.chunk),
-    hosts=HostsQuery(("pbsnodes", "-a"), able_hosts),
-    host_variable="PBS_NODEFILE",
-)
-PBS_WITHOUT_HISTORY = replace(_SCHEDULER, status=status_without_history)
+def _scheduler(options: Sequence[str] = (_EXPRESS, _HISTORY)) -> Scheduler:
+    return Scheduler(
+        name="pbs",
+        head=head,
+        submit=submit,
+        job_id=job_id,
+        status=partial(status, options),
+        states=states,
+        cancel=cancel,
+        can_wait=can_wait,
+        nothing_to_end=_NOTHING_TO_END,
+        number_variable="PBS_JOBID",
+        variables=("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
+        fallback=partial(fallback, options),
+        reports_ended=_HISTORY in options,
+        refusal=partial(refusal_of, _REFUSALS),
+        can_place=lambda site: site.by_chunks and not any(word.startswith("host=") for word in site.chunk),
+        hosts=HostsQuery(("pbsnodes", "-a"), able_hosts),
+        host_variable="PBS_NODEFILE",
+    )
+
 
 _NODE = 'bash -l "$script" ray-node "$meeting"'
 
 PBS = BatchSystem(
     "PBS",
-    _SCHEDULER,
+    _scheduler(),
     marker_commands=("pbsnodes",),
     session_variable="PBS_JOBID",
     allocation=allocation,

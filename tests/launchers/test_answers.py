@@ -14,7 +14,7 @@ from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from tests.launchers.fakes import flux, flux_answers, grid_engine, grid_engine_answers, lsf, lsf_answers, pbs, slurm
 from tests.launchers.fakes.answers import Answers
-from tests.launchers.fakes.pbs_answers import ANSWERS, COMMENTS, ENDS, REFUSALS, VERSIONS
+from tests.launchers.fakes.pbs_answers import ANSWERS, COMMENTS, ENDS, HELD, REFUSALS, VERSIONS
 from tests.launchers.fakes.slurm_answers import ANSWERS as SLURMS
 from tests.launchers.fakes.slurm_answers import FINAL, PASSING, SHOWN, WAITING
 from tests.launchers.fakes.slurm_answers import VERSIONS as SLURM_VERSIONS
@@ -74,7 +74,8 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def test_ends_and_comments_are_of_the_same_jobs():
-    assert set(COMMENTS.by_name) - {"queued", "deleted before", "running", "finished", "failed"} <= set(ENDS)
+    others = {"queued", "queue stopped", "never", "deleted before", "running", "finished", "failed", *HELD}
+    assert set(COMMENTS.by_name) - others <= set(ENDS)
     assert set(ANSWERS.by_name) >= REFUSALS
     assert set(SLURMS.by_name) >= PASSING | FINAL
 

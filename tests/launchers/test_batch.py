@@ -368,7 +368,7 @@ def test_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path):
     assert launcher.poll([job_id])[job_id].message == "is held; held"
     clock.move(POLL_S)
     launcher.poll([job_id])
-    assert [argv[:-1] for argv in asked[1:]] == [["qstat", "-x", "-f"], ["qstat", "-f"], ["qstat", "-f"]]
+    assert [argv[:-1] for argv in asked[1:]] == [["qstat", "-E", "-x", "-f"], *2 * [["qstat", "-E", "-f"]]]
 
 
 def test_preview_shows_what_is_submitted(launcher, tmp_path):

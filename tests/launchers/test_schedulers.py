@@ -4,7 +4,6 @@ import pytest
 
 from launchers import EndReason, JobState
 from launchers.batch_systems.base import JobReport, every_line_matches
-from launchers.batch_systems.pbs import PBS_WITHOUT_HISTORY
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 
 QUEUED, RUNNING, ENDED, LOST = JobState.QUEUED, JobState.RUNNING, JobState.ENDED, JobState.LOST
@@ -307,11 +306,12 @@ def test_only_unknown_jobs_are_no_trouble(name):
 def test_jobs_beside_an_unknown_one_are_reported():
     assert PBS.states(pbs_job(7, job_state="R"), UNKNOWN["pbs"][1], 153) == {"7.host": JobReport(RUNNING)}
     finished = "qstat: 8.host Job has finished, use -x or -H to obtain historical job information"
-    assert PBS_WITHOUT_HISTORY.states(pbs_job(7, job_state="R"), finished, 35) == {"7.host": JobReport(RUNNING)}
+    assert PBS.states(pbs_job(7, job_state="R"), finished, 35) == {"7.host": JobReport(RUNNING)}
 
 
 def test_complaint_of_a_server_without_history_selects_the_fallback():
-    assert PBS.fallback("qstat: PBS is not configured to maintain job history 7.host") is PBS_WITHOUT_HISTORY
+    simpler = PBS.fallback("qstat: PBS is not configured to maintain job history 7.host")
+    assert (simpler.status(["7.host"]), simpler.reports_ended) == (["qstat", "-E", "-f", "7.host"], False)
     assert PBS.fallback(AWAY["pbs"][1]) is None
     # qstat exits with 0 nevertheless.
     assert PBS.states("", "qstat: PBS is not configured to maintain job history 7.host\n", 0) is None

@@ -62,6 +62,11 @@ class FakeCluster:
         if name in {"slots", "held"}:
             self.state.schedule()
 
+    @property
+    def connections(self) -> int:
+        """How many connections PBS's commands have opened so far."""
+        return len((self._folder / "connections").read_bytes())
+
     def cancel(self, number: str) -> None:
         """End a job as its owner would from another shell."""
         self.state.ask(number, "cancelled")

@@ -1,4 +1,4 @@
-"""A stand-in for qsub, qstat, qdel and pbsnodes of OpenPBS 20.0, 22.05 or 23.06 (`version`)."""
+"""A stand-in for qsub, qstat, qdel and pbsnodes of PBS 14.1 and OpenPBS 20.0, 22.05 or 23.06 (`version`)."""
 
 import os
 import pwd
@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 from tests.launchers.fakes.options import RefusedError, directives, letters, seconds
-from tests.launchers.fakes.pbs_answers import ANSWERS, COMMENTS, ENDS, REFUSALS
+from tests.launchers.fakes.pbs_answers import ANSWERS, COMMENTS, ENDS, HELD, NEWEST, ONE_BY_ONE, REFUSALS, WITHOUT_E
 from tests.launchers.fakes.state import Record, State
 
 _SERVER = "pbshost"
@@ -33,6 +33,7 @@ def qsub(words: list[str], state: State) -> int:
     """Submit a script."""
     unknown = _usage("qsub")
     given, others = letters(words, _VALUES, _FLAGS, unknown)
+    state.connect()
     if state.switch("away") is not None:
         raise _refusal(state, "away", command="qsub")
     if len(others) != 1:
@@ -143,35 +144,51 @@ def _cores(resources: dict[str, str]) -> int:
 
 
 def qstat(words: list[str], state: State) -> int:
-    """List jobs in full."""
-    given, numbers = letters(words, "", "xfw", _usage("qstat"))
+    """List jobs in full: with a connection for each, or with `-E` in one request."""
+    flags = "xfw" if _version(state) in WITHOUT_E else "xfwE"
+    given, numbers = letters(words, "", flags, _usage("qstat"))
     options = dict(given)
     if "f" not in options or not numbers:
         raise RefusedError(2, "qstat: this stand-in wants -f and the ids of jobs")
-    if state.switch("away") is not None:
-        raise _refusal(state, "qstat away")
-    code = 0
+    together = "E" in options
+    complaints = []
+    shown = False
     for number in numbers:
+        if not (together and number != numbers[0]):
+            state.connect()
         job = state.read(number)
-        if "x" in options and state.switch("history") is None:
-            code = _complain(_refusal(state, "no history", job=number))
+        if state.switch("away") is not None:
+            complaints.append(_refusal(state, "qstat away"))
+        elif "x" in options and state.switch("history") is None:
+            complaints.append(_refusal(state, "no history", job=number))
         elif job is None:
-            code = _complain(_refusal(state, "unknown job", command="qstat", job=number))
+            complaints.append(_refusal(state, "unknown job", command="qstat", job=number))
         elif job["state"] == "ended" and "x" not in options:
-            code = _complain(_refusal(state, "finished", job=number))
+            complaints.append(_refusal(state, "finished", job=number))
         else:
-            print(_in_full(job))
-    return code
+            shown = True
+            print(_in_full(job, state))
+    if together:
+        # The server answers for all jobs, and refuses only if it can show none.
+        complaints = [] if shown else complaints[-1:]
+    return ([0] + [_complain(error) for error in complaints])[-1]
 
 
-def _in_full(job: Record) -> str:
+def _version(state: State) -> str:
+    return state.switch("version") or NEWEST
+
+
+def _in_full(job: Record, state: State) -> str:
+    waits = (state.switch("waits") or "queued") if job["state"] == "queued" else ""
     attributes = {"Job_Name": job["name"], "Job_Owner": "user@login", "job_state": _state(job), "queue": "workq"}
+    if waits in HELD:
+        attributes |= {"job_state": "H", "Hold_Types": HELD[waits]}
     if job["state"] == "ended":
         attributes |= {"Exit_status": str(_exit_status(job)), "substate": "92" if job["code"] == 0 else "93"}
         attributes |= ENDS.get(job["how"], {})
         if job["runner"] is None:
             del attributes["Exit_status"]
-    attributes["comment"] = COMMENTS.text(_told(job), None, cores=job["cores"], user="user", server=_SERVER)
+    attributes["comment"] = COMMENTS.text(waits or _told(job), None, cores=job["cores"], user="user", server=_SERVER)
     # PBS keeps the job's submission variables, whatever characters they contain.
     attributes["Variable_List"] = ",".join(f"{name}={value}" for name, value in job["environment"].items())
     lines = (f"    {name} = {value}" for name, value in attributes.items())
@@ -179,9 +196,7 @@ def _in_full(job: Record) -> str:
 
 
 def _told(job: Record) -> str:
-    """Return the comment of a job, which changes when it ends."""
-    if job["state"] == "queued":
-        return "queued"
+    """Return the comment of a job that has started or ended."""
     if job["runner"] is None:
         return "deleted before"
     if job["state"] == "running":
@@ -208,14 +223,20 @@ def _exit_status(job: Record) -> int:
 
 
 def qdel(words: list[str], state: State) -> int:
-    """End jobs."""
+    """End jobs: in one request, or before 22.05 with a connection for each."""
     _, numbers = letters(words, "W", "x", _usage("qdel"))
-    if state.switch("away") is not None:
-        raise _refusal(state, "qdel away")
+    alone = _version(state) in ONE_BY_ONE
     code = 0
     for number in numbers:
-        if state.read(number) is None:
+        first = number == numbers[0]
+        if alone or first:
+            state.connect()
+        if state.switch("away") is not None:
+            code = _complain(_refusal(state, "qdel away")) if alone or first else code
+        elif state.read(number) is None:
             code = _complain(_refusal(state, "unknown job", command="qdel", job=number))
+        elif state.switch("owner") is not None:
+            code = _complain(_refusal(state, "not the owner", job=number))
         elif not state.ask(number, "cancelled"):
             code = _complain(_refusal(state, "deleted before", job=number))
     return code

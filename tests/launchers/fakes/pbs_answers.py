@@ -17,8 +17,14 @@ _MESSAGES = "src/lib/Liblog/pbs_messages.c"
 _CONNECTING = "src/lib/Libcmds/cnt2server.c"
 _QSTAT = "src/cmds/qstat.c"
 
-_OLD, _SINCE = "20.0", "22.05"
-VERSIONS = (_OLD, _SINCE, "23.06")
+_OLDEST, _OLD, _SINCE, NEWEST = "14.1", "20.0", "22.05", "23.06"
+VERSIONS = (_OLDEST, _OLD, _SINCE, NEWEST)
+
+WITHOUT_E = frozenset({_OLDEST})
+"""Versions whose qstat has no `-E`: src/cmds/qstat.c."""
+
+ONE_BY_ONE = frozenset({_OLDEST, _OLD})
+"""Versions whose qdel opens a connection for each job: src/cmds/qdel.c."""
 
 ANSWERS = Answers(
     VERSIONS,
@@ -85,6 +91,7 @@ ANSWERS = Answers(
         ),
         # Of qdel.
         "deleted before": Answer("qdel: Job has finished {job}", 15139, _MESSAGES),
+        "not the owner": Answer("qdel: Unauthorized Request  {job}", 15007, SEEN),
         # Of qsub itself.
         # Of pbsnodes, shortened.
         "a host": Answer(
@@ -139,6 +146,9 @@ COMMENTS = Answers(
     VERSIONS,
     {
         "queued": Answer("Not Running: Not enough free nodes available", 0, SEEN),
+        "queue stopped": Answer("Not Running: Queue not started.", 0, SEEN),
+        "never": Answer("Can Never Run: Insufficient amount of resource: vnode (nosuch != node1,node2)", 0, SEEN),
+        "held by the user": Answer("Job held by {user} on Sun Nov 22 at 15:41", 0, SEEN),
         "deleted before": Answer(
             "Not Running: Not enough free nodes available and terminated", 0, "issue 340 of argonne-lcf/user-guides"
         ),
@@ -151,6 +161,9 @@ COMMENTS = Answers(
         "node failed": Answer(_RAN, 0, SEEN),
     },
 )
+
+HELD = {"held by the user": "u"}
+"""The `Hold_Types` of a job that waits for this reason."""
 
 ENDS: Mapping[str, Mapping[str, str]] = {
     "cancelled": {"Exit_status": "271", "substate": "91"},

@@ -35,6 +35,7 @@ class State:
         resource limit: How many cores a job may have.
         held: No job is started.
         one core: All jobs are bound to the same core.
+        owner: The jobs belong to somebody else, so no request to end one is accepted.
         waits: How queued jobs are shown.
         version: The version of the batch system, if the stand-in knows several.
         nodes: Slurm's answer about its nodes.
@@ -51,6 +52,11 @@ class State:
             return (self.folder / name).read_text()
         except FileNotFoundError:
             return None
+
+    def connect(self) -> None:
+        """Count a connection to the server."""
+        with (self.folder / "connections").open("ab") as file:
+            file.write(b".")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
