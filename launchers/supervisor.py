@@ -51,6 +51,9 @@ STATUS_FILE = ".autotune-status.json"
 AFFINITY_FILE = ".autotune-affinity.json"
 """Holds the CPUs of the job; written before its program starts."""
 
+WALL_TIME_REACHED = "the wall time of its job was reached"
+"""Begins the message of a job that was told to end when its wall time was over."""
+
 _RESERVED_FILE = ".autotune-status.new"
 _RESERVED_BYTES = (
     4096  # reserved before the job starts, so that the end of a job that fills the disk can still be recorded
@@ -70,6 +73,7 @@ _SAMPLE_COST = 0.01  # of a core, at most: a job with many threads is sampled le
 _MEASURE_COST = 0.001
 _KILL_PATIENCE_S = 30.0  # a process that waits for a dead file system cannot be killed
 _FULL_BYTES = 2**20  # a disk with less room counts as full: programs fail before the last byte
+_WALL_TIME_SLACK, _WALL_TIME_SLACK_S = 0.1, 60.0  # a job's wall time begins before its shell does
 _FOREVER = float("inf")
 
 
@@ -190,10 +194,18 @@ class Supervisor:
 
     def _handle_signals(self, now: float) -> None:
         if self._signals.intersection((*_END_SOON, _END_NOW)):
-            self._stop("cancelled", "", now)
+            self._stop("cancelled", WALL_TIME_REACHED if self._wall_time_is_over() else "", now)
         if _END_NOW in self._signals:
             self._stop_at = now
         # The signals stay in the set: one that comes between the question above and a removal would be lost.
+
+    def _wall_time_is_over(self) -> bool:
+        """Whether the job's wall time is over. This process began as the shell of the job."""
+        walltime_s, began = self._spec.get("walltime_s"), start_time(os.getpid())
+        if walltime_s is None or began is None:
+            return False
+        ran_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf("SC_CLK_TCK")
+        return bool(ran_s >= walltime_s - min(_WALL_TIME_SLACK_S, _WALL_TIME_SLACK * walltime_s))
 
     def _stop(self, reason: str, message: str, now: float) -> None:
         """Ask all processes of the job to end; they are killed when the grace period is over."""

@@ -6,9 +6,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG, JobReport
+from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG, JobReport, Scheduler
 from launchers.job import EndReason, JobState, JobStatus
 from launchers.node import CLAIM_FILE
+from launchers.supervisor import WALL_TIME_REACHED
 
 _ERROR = re.compile(r"\b(error|unable|not found)\b", re.IGNORECASE)
 _LINES, _CHARACTERS = 5, 400
@@ -19,6 +20,12 @@ WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.
 # Negative codes are the program's own; 128 plus the signal is how a shell or mpirun reports a signal of its child.
 _SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGTERM, 128 + signal.SIGKILL})
 _KILLED = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
+_TIMED_OUT = JobReport(JobState.ENDED, EndReason.TIMED_OUT)
+_ENDED_UNREPORTED = JobReport(
+    JobState.LOST,
+    EndReason.PREEMPTED,
+    message="was preempted, or deleted by somebody: the batch system does not say which",
+)
 # If only the program had been killed, its supervisor would have recorded it.
 _KILLED_BY_OTHERS = (
     "was killed with SIGKILL by an administrator or for lack of memory on the node, not for a limit; "
@@ -39,8 +46,22 @@ def with_scheduler_reason(status: JobStatus, report: JobReport) -> JobStatus:
     """Return the end of a job that someone else ended, with the scheduler's reason."""
     if report.state is JobState.LOST:
         return JobStatus(JobState.LOST, report.reason, usage=status.usage, message=report.message)
+    if report.reason is EndReason.EXITED and report.message:
+        # It was killed for what it used, after its supervisor was told to end.
+        return replace(status, reason=report.reason, exit_code=report.exit_code, message=report.message)
     reason = status.reason if report.reason in {None, EndReason.EXITED} else report.reason
     return replace(status, reason=reason, message=report.message or status.message)
+
+
+def status_of_unreported_end(status: JobStatus, scheduler: Scheduler, folder: Path) -> JobStatus:
+    """Return the end of a job that its scheduler no longer knows; `status` is what its supervisor recorded.
+
+    A supervisor that was told to end shows that the batch system or a person ended the job, unlike a job that was lost.
+    """
+    if status.reason is not EndReason.CANCELLED:
+        return status
+    report = _TIMED_OUT if status.message.startswith(WALL_TIME_REACHED) else _ENDED_UNREPORTED
+    return with_scheduler_reason(status, scheduler.end_in_log(_read_log(folder / SCHEDULER_LOG)) or report)
 
 
 def status_after_suspension(status: JobStatus) -> JobStatus:
@@ -77,12 +98,16 @@ def _log_excerpt(log: Path) -> str:
 
     A module command prints advice after its error, longer than a message may be, so the last lines may lack the error.
     """
+    lines = _read_log(log).split("\n")
+    error = next((k for k, line in enumerate(lines) if _ERROR.search(line)), None)
+    if error is not None:
+        return " ".join(" ".join(lines[error : error + _LINES]).split())[:_CHARACTERS]
+    return " ".join(" ".join(lines[-_LINES:]).split())[-_CHARACTERS:]
+
+
+def _read_log(log: Path) -> str:
     with suppress(OSError):
-        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-        error = next((k for k, line in enumerate(lines) if _ERROR.search(line)), None)
-        if error is not None:
-            return " ".join(" ".join(lines[error : error + _LINES]).split())[:_CHARACTERS]
-        return " ".join(" ".join(lines[-_LINES:]).split())[-_CHARACTERS:]
+        return log.read_text(encoding="utf-8", errors="replace")
     return ""
 
 

@@ -30,7 +30,7 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
     job: Job,
     commands: tuple[Sequence[str], Sequence[str]],
     environment: Mapping[str, str],
-    grace_s: float,
+    limits_s: tuple[float, float],
     identity: Mapping[str, str],
     files: Mapping[str, str],
 ) -> None:
@@ -42,7 +42,7 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         job: The job.
         commands: The command line for a job that shares its nodes, and for one that is confined to cores of its own.
         environment: The job's variables.
-        grace_s: How many seconds the job has to end before it is killed.
+        limits_s: How many seconds the job has to end before it is killed, and its wall time.
         identity: The `token` of this submission, and the variables in which the job finds its number and host.
         files: The script and other files that the scheduler reads: name -> text.
 
@@ -70,7 +70,8 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         "meter": list(job.meter),
         "is_part": False,
         "time_limit_s": job.time_limit_s,
-        "grace_s": grace_s,
+        "grace_s": limits_s[0],
+        "walltime_s": limits_s[1],
         "output_limit_bytes": OUTPUT_LIMIT_BYTES,
         "memory_limit_bytes": job.memory_limit_bytes,
     }

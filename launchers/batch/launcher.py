@@ -30,6 +30,7 @@ from launchers.batch.job_ends import (
     WITHOUT_STATUS,
     status_after_suspension,
     status_of_forgotten,
+    status_of_unreported_end,
     status_without_file,
     was_ended_by_others,
     with_scheduler_reason,
@@ -134,7 +135,8 @@ class BatchLauncher:
         argv = self._full_command(job)
         # All parts share one file, which says how each is started.
         confined = argv if job.parts else self._full_command(job, confined=True)
-        write_job(job, (argv, confined), job_environment({}, self._job_variables(job)), _GRACE_S, identity, files)
+        limits_s = _GRACE_S, self._request(job).walltime_s
+        write_job(job, (argv, confined), job_environment({}, self._job_variables(job)), limits_s, identity, files)
         argv = self._scheduler.submit(folder / list(files)[-1])
         text = folder / SCRIPT_FILE if self._scheduler.reads_input else None
         answer = self._commands(argv, folder, folder / ANSWER_FILE, text)
@@ -378,7 +380,11 @@ class BatchLauncher:
         status = status or read_shared_status(folder)
         over = report is not None and report.state in {JobState.ENDED, JobState.LOST}
         if status is not None:
-            self._settle(known, with_scheduler_reason(status, report) if over and report is not None else status)
+            if over and report is not None:
+                status = with_scheduler_reason(status, report)
+            elif known.deleted_at is None:
+                status = status_of_unreported_end(status, self._scheduler, folder)
+            self._settle(known, status)
         elif self._follow_claiming_job(known):
             pass
         elif over and report is not None and (report.reason in WITHOUT_STATUS or self._has_waited(known)):

@@ -169,6 +169,7 @@ class Scheduler:
         reads_input: Whether the submitting command reads the script from standard input.
         fallback: The scheduler to use instead if this one answers `status` with the given complaint: some servers do
             not support every query.
+        end_in_log: Reads from the scheduler's own log in the job's folder why it ended the job, if `states` cannot tell.
         reports_ended: Whether `states` reports jobs that ended a while ago. Otherwise only a job's own status file
             tells how it ended.
         refusal: The kind of a refused submission that cannot succeed later as it is; checked before `can_wait`.
@@ -195,6 +196,7 @@ class Scheduler:
     variables: tuple[str, ...] = ()
     reads_input: bool = False
     fallback: Callable[[str], "Scheduler | None"] = _none
+    end_in_log: Callable[[str], JobReport | None] = _none
     reports_ended: bool = True
     refusal: Callable[[str], Refusal | None] = _none
     reasons: ReasonsQuery | None = None

@@ -26,7 +26,7 @@ _ENDS: Mapping[str, JobReport] = {
     "TERM_RUNLIMIT": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was reached"),
     "TERM_DEADLINE": JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was reached"),
     "TERM_MEMLIMIT": JobReport(
-        JobState.ENDED, EndReason.EXITED, -9, "was killed by LSF for more memory than it asked for"
+        JobState.ENDED, EndReason.EXITED, -9, "was killed by LSF for lack of memory: it used more than it asked for"
     ),
     "TERM_OWNER": JobReport(JobState.ENDED, EndReason.CANCELLED, message="was killed with bkill, not by autotune"),
     "TERM_FORCE_OWNER": JobReport(

@@ -55,6 +55,13 @@ _DELETED = "91"  # substate: ended before its time, by qdel or by the server
 _DELETED_BY = re.compile(r"terminated by ([^\s@]+@\S+)")
 _BY_THE_SCHEDULER = "terminated by Scheduler@"
 
+_TIMED_OUT = JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was reached")
+_OUT_OF_MEMORY = JobReport(
+    JobState.ENDED, EndReason.EXITED, -9, "was killed by PBS for lack of memory: it used more than it asked for"
+)
+# src/resmom/mom_main.c of OpenPBS.
+_KILLED = re.compile(r"^=>> PBS: job killed: (\w+)(.*)", re.MULTILINE)
+
 # qstat's complaints about jobs that it cannot show; any other complaint is trouble of qstat itself.
 _UNKNOWN_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Unknown Job Id|Job has finished|Request invalid for state of job", re.IGNORECASE)
@@ -239,14 +246,26 @@ def _parse_job(attributes: Mapping[str, str]) -> JobReport:
     )
 
 
+def end_in_log(text: str) -> JobReport | None:
+    """Parse the line that PBS adds to the output of a job that it ends for a limit; None without such a line."""
+    match = _KILLED.search(text)
+    if match is None:
+        return None
+    if match[1] == "walltime":
+        return _TIMED_OUT
+    if match[1].endswith("mem"):
+        return _OUT_OF_MEMORY
+    return JobReport(JobState.ENDED, EndReason.CANCELLED, message=f"was ended by PBS: {match[1]}{match[2]}")
+
+
 def _parse_ended_job(attributes: Mapping[str, str], comment: str) -> JobReport:
     code = _number(attributes.get("Exit_status", ""))
     if _BY_THE_SCHEDULER in comment:
         return JobReport(JobState.LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job")
     if code == _OVER_WALLTIME or "exceeded resource walltime" in comment:
-        return JobReport(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was reached")
+        return _TIMED_OUT
     if code in _OVER_MEMORY:
-        return JobReport(JobState.ENDED, EndReason.EXITED, -9, "was killed by PBS for more memory than it asked for")
+        return _OUT_OF_MEMORY
     if code is not None and code < 0:
         what = "its node failed, or PBS lost contact with it" if code == _NODE_LOST else "PBS could not run it"
         return JobReport(JobState.LOST, message=f"{what} (Exit_status {code}): {comment or 'no comment'}")
@@ -408,6 +427,7 @@ def _scheduler(options: Sequence[str] = (_EXPRESS, _HISTORY)) -> Scheduler:
         number_variable="PBS_JOBID",
         variables=("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
         fallback=partial(fallback, options),
+        end_in_log=end_in_log,
         reports_ended=_HISTORY in options,
         refusal=partial(refusal_of, _REFUSALS),
         can_place=lambda site: site.by_chunks and not any(word.startswith("host=") for word in site.chunk),

@@ -77,8 +77,8 @@ def start(folder: Path) -> None:
     (folder / STDOUT).touch()
 
 
-def end(folder: Path, reason: str = "exited", exit_code: int | None = 0) -> None:
+def end(folder: Path, reason: str = "exited", exit_code: int | None = 0, message: str = "") -> None:
     start(folder)
-    status = {"state": "ended", "reason": reason, "exit_code": exit_code, "message": ""}
+    status = {"state": "ended", "reason": reason, "exit_code": exit_code, "message": message}
     usage = {"elapsed_s": 2.0, "cpu_s": 1.0, "peak_memory_bytes": 5}
     (folder / STATUS_FILE).write_text(json.dumps(status | usage))

@@ -5,6 +5,7 @@ import pytest
 from launchers import EndReason, JobState
 from launchers.batch.job_ends import status_without_file
 from launchers.batch_systems.base import QUEUE_LOG, JobReport
+from launchers.supervisor import WALL_TIME_REACHED
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 
@@ -87,6 +88,23 @@ def test_status_file_decides_the_end_of_a_forgotten_job(queue, submit, look):
     queue.states.clear()
     end(folder, exit_code=5)
     assert look(job_id).exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("by_file", "said", "expected"),
+    [
+        (("cancelled", -15), "", (JobState.LOST, EndReason.PREEMPTED)),
+        (("cancelled", -15), f"{WALL_TIME_REACHED}; the disk is full", (JobState.ENDED, EndReason.TIMED_OUT)),
+        # Only the program was killed, so it was not the batch system.
+        (("exited", -15), "", (JobState.ENDED, EndReason.EXITED)),
+    ],
+)
+def test_job_that_was_told_to_end_is_not_lost_without_a_report(queue, submit, look, by_file, said, expected):
+    job_id, folder = submit()
+    end(folder, *by_file, message=said)
+    queue.states.clear()
+    status = look(job_id)
+    assert (status.state, status.reason, status.usage.elapsed_s) == (*expected, 2.0)
 
 
 def test_forgotten_job_without_a_status_is_lost_after_the_patience(launcher, queue, clock, submit, look):

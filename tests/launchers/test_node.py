@@ -1,12 +1,17 @@
-"""Whether a batch system confines a job to cores of its own, by the cpuset of its control group."""
+"""Jobs on their node: the cores that the batch system confines them to, and the end of their wall time."""
 
 import json
+import subprocess
 import sys
 
 import pytest
 
-from launchers import Job, MpiStart, Resources, node
+from launchers import STDOUT, EndReason, Job, MpiStart, Resources, node
+from launchers.batch.job_files import SCRIPT_FILE
 from launchers.node import JOB_FILE, cgroup_cpus
+from launchers.status import read_status
+from launchers.supervisor import WALL_TIME_REACHED
+from tests.launchers.jobs import wait_for
 
 OF_VERSION_1 = "12:memory:/slurm/job_7\n3:cpuset:/slurm/job_7/step_batch\n1:name=systemd:/\n0::/\n"
 OF_VERSION_2 = "0::/system.slice/slurmstepd.scope/job_7/step_batch\n"
@@ -45,6 +50,19 @@ def test_cpus_of_a_control_group(groups, files, cpus, tmp_path):
 
 def test_machine_without_control_groups_has_no_cgroup_cpus(tmp_path):
     assert cgroup_cpus(str(tmp_path), str(tmp_path)) is None
+
+
+@pytest.mark.parametrize(("walltime_s", "said"), [(0.5, WALL_TIME_REACHED), (60, "")])
+def test_job_that_is_told_to_end_knows_whether_its_wall_time_is_over(walltime_s, said, launcher, tmp_path):
+    launcher.submit(Job(("sh", "-c", "echo ready; exec sleep 1000"), tmp_path))
+    spec = json.loads((tmp_path / JOB_FILE).read_text())
+    assert spec["walltime_s"] == 3600
+    (tmp_path / JOB_FILE).write_text(json.dumps(spec | {"walltime_s": walltime_s, "grace_s": 0.2}))
+    with subprocess.Popen(["bash", "-c", f"sleep 0.5; . {tmp_path / SCRIPT_FILE}"]) as job:
+        wait_for(lambda: (tmp_path / STDOUT).exists() and (tmp_path / STDOUT).read_text())
+        job.terminate()
+    status = read_status(tmp_path)
+    assert (status.reason, status.message) == (EndReason.CANCELLED, said)
 
 
 @pytest.mark.parametrize(

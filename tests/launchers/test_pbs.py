@@ -1,15 +1,17 @@
 """Jobs on a stand-in for PBS: what its commands cost the server, and what they cannot do everywhere."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from launchers import Job, JobState
+from launchers import EndReason, Job, JobState, JobStatus
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.pbs import PBS
 from launchers.site import Site
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.fakes.pbs_answers import ONE_BY_ONE, VERSIONS, WITHOUT_E
+from tests.launchers.jobs import wait_for_end, wait_for_output
 
 JOBS = 5
 
@@ -92,19 +94,67 @@ def test_a_server_that_is_away_is_reported(version, cluster, launcher, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("waits", "message", "never"),
+    ("waits", "told"),
     [
-        ("queued", "Not Running: Not enough free nodes available", False),
-        ("queue stopped", "Not Running: Queue not started.", False),
-        ("never", "Can Never Run: Insufficient amount of resource: vnode (nosuch != node1,node2)", True),
-        ("held by the user", "is held by the user (qrls lets it go); Job held by user on Sun Nov 22 at 15:41", False),
+        ("queued", ("Not Running: Not enough free nodes available", False)),
+        ("queue stopped", ("Not Running: Queue not started.", False)),
+        ("never", ("Can Never Run: Insufficient amount of resource: vnode (nosuch != node1,node2)", True)),
+        ("held by the user", ("is held by the user (qrls lets it go); Job held by user on Sun Nov 22 at 15:41", False)),
     ],
 )
-def test_why_a_job_waits(waits, message, never, cluster, launcher, tmp_path):
+def test_why_a_job_waits(waits, told, cluster, launcher, tmp_path):
     ids = submit(launcher, tmp_path, 1)
     cluster.switch("waits", waits)
     (status,) = launcher.poll(ids).values()
-    assert (status.state, status.message, status.never_starts) == (JobState.QUEUED, message, never)
+    assert (status.state, status.message, status.never_starts) == (JobState.QUEUED, *told)
+
+
+@pytest.fixture
+def ended(cluster, monkeypatch, tmp_path):
+    """Return a function that runs a job on a server without a history, ends it, and returns its status."""
+    monkeypatch.setattr("launchers.batch.launcher._GRACE_S", 0.2)
+    cluster.switch("held", None)
+    cluster.switch("history", None)
+    launcher = BatchLauncher(PBS.scheduler, Site("pbs", cores_per_node=8, poll_s=0.0), patience_s=0.2)
+
+    def ended(end: Callable[[str], object]) -> JobStatus:
+        job = Job(("sh", "-c", "echo ready; exec sleep 1000"), tmp_path)
+        job_id = launcher.submit(job)
+        wait_for_output(job)
+        end(job_id.split(":")[1])
+        return wait_for_end(launcher, job_id)
+
+    return ended
+
+
+def test_a_preempted_job_is_known_without_a_history(cluster, ended):
+    status = ended(cluster.preempt)
+    assert (status.state, status.reason) == (JobState.LOST, EndReason.PREEMPTED)
+
+
+def test_a_job_that_was_killed_is_lost_without_a_history(cluster, ended):
+    status = ended(cluster.kill)
+    assert (status.state, status.reason) == (JobState.LOST, None)
+
+
+def test_the_end_of_the_wall_time_is_known_without_a_history(cluster, ended):
+    cluster.switch("walltime_scale", "0.0005")
+    status = ended(lambda _: None)
+    assert (status.state, status.reason) == (JobState.ENDED, EndReason.TIMED_OUT)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("=>> PBS: job killed: walltime 62 exceeded limit 60", (JobState.ENDED, EndReason.TIMED_OUT)),
+        ("=>> PBS: job killed: vmem 9000kb exceeded limit 8000kb", (JobState.ENDED, EndReason.EXITED)),
+        ("=>> PBS: job killed: ncpus 3.9 exceeded limit 1 (sum)", (JobState.ENDED, EndReason.CANCELLED)),
+    ],
+)
+def test_limits_are_read_from_the_output_of_a_job(line, expected):
+    report = PBS.scheduler.end_in_log(f"/etc/profile: warning\n{line}\n")
+    assert (report.state, report.reason) == expected
+    assert PBS.scheduler.end_in_log("no such line") is None
 
 
 @pytest.mark.parametrize(

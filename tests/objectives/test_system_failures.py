@@ -1,10 +1,13 @@
 """Who is to blame for a failed run: the same for a command, a benchmark of ours and pw.x."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from launchers import EndReason, JobState, JobStatus
+from launchers.batch.job_ends import with_scheduler_reason
+from launchers.batch_systems.registry import BATCH_SYSTEMS
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, RunFailure
 from objectives.command import CommandObjective, CommandOptions
 from objectives.ending import check_ending
@@ -77,6 +80,23 @@ def test_a_program_that_ended_itself_is_to_blame(stderr, exit_code, code, words)
     found = failure_of_command(ended(stderr, exit_code))
     assert (type(found), found.code) == (ApplicationError, code)
     assert words in str(found)
+
+
+@pytest.mark.parametrize(
+    ("system", "answer"),
+    [
+        ("slurm", "7|OUT_OF_MEMORY|None\n"),
+        ("pbs", "Job Id: 7.host\n    job_state = F\n    Exit_status = -27\n    substate = 93\n"),
+        ("lsf", "7|EXIT|130|TERM_MEMLIMIT: job killed after reaching LSF memory usage limit|-\n"),
+    ],
+)
+@pytest.mark.parametrize("reason", [EndReason.CANCELLED, EndReason.EXITED])
+def test_a_job_that_its_batch_system_killed_for_memory_ran_out_of_memory(system, answer, reason):
+    (report,) = BATCH_SYSTEMS[system].scheduler.states(answer, "", 0).values()
+    status = with_scheduler_reason(JobStatus(JobState.ENDED, reason, exit_code=-15), report)
+    assert (type(failure_of_command(replace(ended("", -15), status=status)))) is OutOfMemory
+    of_pwx = find_failure(replace(ended("", -15, START), status=status), parse(START))
+    assert (type(of_pwx), of_pwx.code) == (OutOfMemory, "qe.out-of-memory")
 
 
 def test_words_of_a_run_that_ended_well_are_no_failure():

@@ -109,6 +109,7 @@ def _job(options: dict[str, str], resources: dict[str, str], script: str, state:
         "cores": cores,
         "walltime_s": walltime_s,
         "output": options.get("o", f"{name}.o"),
+        "walltime_message": ANSWERS.text("wall time", None, seconds=int(walltime_s)),
         "after": options.get("W", "").removeprefix("depend=afterany:"),
         "only": re.findall(r":host=([\w-]+)", resources.get("select", "")),
         "environment": {

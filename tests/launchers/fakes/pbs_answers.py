@@ -92,7 +92,10 @@ ANSWERS = Answers(
         # Of qdel.
         "deleted before": Answer("qdel: Job has finished {job}", 15139, _MESSAGES),
         "not the owner": Answer("qdel: Unauthorized Request  {job}", 15007, SEEN),
-        # Of qsub itself.
+        # In the output of the job.
+        "wall time": Answer(
+            "=>> PBS: job killed: walltime {seconds} exceeded limit {seconds}", 0, "src/resmom/mom_main.c"
+        ),
         # Of pbsnodes, shortened.
         "a host": Answer(
             "{host}\n     Mom = {host}.cluster\n     ntype = PBS\n     state = free\n     pcpus = {cores}\n"
@@ -101,6 +104,7 @@ ANSWERS = Answers(
             0,
             "issue 427 of radical-cybertools/radical.saga",
         ),
+        # Of qsub itself.
         "no script": Answer("qsub: script file:: {path}: No such file or directory", 1, "src/cmds/qsub.c"),
         "directive": Answer("qsub: directive error: {line} ", 2, "src/cmds/qsub.c"),
         "illegal": Answer("qsub: illegal -{option} value", 2, "src/cmds/qsub.c"),

@@ -34,6 +34,9 @@ def main() -> None:
     program = _spawn(job, state)
     how, status = _watch(state, job, program)
     _kill_all()
+    if how == "timed out" and "walltime_message" in job:
+        with suppress(OSError), Path(job["folder"], job["output"]).open("a") as log:
+            log.write(f"{job['walltime_message']}\n")
     state.ended(number, how, None if status is None else os.waitstatus_to_exitcode(status))
     (state.folder / "runners" / str(os.getpid())).unlink()
 
