@@ -127,7 +127,8 @@ def submit_chain(system: str, script: Path, count: int) -> list[str]:
         number = scheduler.job_id(answer.stdout) if answer.code == 0 else None
         if number is None:
             made = f"only {', '.join(numbers)} of a chain of {count} jobs" if numbers else "no job"
-            msg = f"{made} could be submitted; {command} refused the next one: {answer.complaint}"
+            why = "refused the next one" if answer.code else "took the next one, but its answer does not name one job"
+            msg = f"{made} could be submitted; {command} {why}: {answer.complaint}"
             raise CannotRunHereError(msg)
         numbers.append(number)
     return numbers

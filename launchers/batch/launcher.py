@@ -37,7 +37,7 @@ from launchers.batch.job_ends import (
 )
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, read_claim, write_job
 from launchers.batch.known_job import KnownJob, parse_job_id
-from launchers.batch.refusals import QueueFullError, submission_error
+from launchers.batch.refusals import QueueFullError, submission_error, unnamed_job_error
 from launchers.batch_systems.base import (
     QUEUE_LOG,
     JobReport,
@@ -143,15 +143,27 @@ class BatchLauncher:
         # A command that printed the number before it was given up has submitted the job.
         number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
         if number is None:
-            msg = f"{argv[0]} does not take the job: {answer.complaint}"
-            error = (
-                QueueFullError(msg) if answer.is_unknown else submission_error(self._scheduler, msg, answer.complaint)
-            )
-            if isinstance(error, QueueFullError):
-                self._unanswered.add(folder)
-            raise error
+            number = self._read_number_of_unnamed(folder, argv[0], answer)
         self._unanswered.discard(folder)
         return self._id(number, folder)
+
+    def _read_number_of_unnamed(self, folder: Path, command: str, answer: Answer) -> str:
+        """Return the number of a job that was taken although the answer does not name it, from the job itself.
+
+        Raises:
+            LaunchError: No job was taken, or it has not started yet; then it ends as soon as it does.
+        """
+        error = submission_error(self._scheduler, command, answer)
+        if isinstance(error, QueueFullError):
+            self._unanswered.add(folder)
+        if answer.code != 0 or type(error) is not LaunchError:
+            raise error
+        # A job that finds no description ends at once.
+        (folder / node.JOB_FILE).unlink(missing_ok=True)
+        number = read_claim(folder)
+        if number is None:
+            raise unnamed_job_error(command, answer)
+        return number
 
     def find_submitted(self, folder: Path) -> str | None:
         """Return the id of the job last submitted for a run's folder; None if there was none.

@@ -1,7 +1,8 @@
 """Why a scheduler refuses a job: for now, for its size, or for good."""
 
 from launchers.base import LaunchError
-from launchers.batch_systems.base import Refusal, Scheduler
+from launchers.batch.commands import Answer
+from launchers.batch_systems.base import Refusal, Scheduler, plain_text
 
 
 class QueueFullError(LaunchError):
@@ -26,8 +27,11 @@ class RefusedError(LaunchError):
         self.all_jobs = all_jobs
 
 
-def submission_error(scheduler: Scheduler, message: str, complaint: str) -> LaunchError:
-    """Return the error with `message` for a scheduler's `complaint` about a submission."""
+def submission_error(scheduler: Scheduler, command: str, answer: Answer) -> LaunchError:
+    """Return the error for the answer of a command that submitted no job."""
+    message, complaint = f"{command} does not take the job: {answer.complaint}", answer.complaint
+    if answer.is_unknown:
+        return QueueFullError(message)
     match scheduler.refusal(complaint):
         case Refusal.NO_ROOM:
             return NoRoomError(message)
@@ -37,3 +41,14 @@ def submission_error(scheduler: Scheduler, message: str, complaint: str) -> Laun
             return RefusedError(message, all_jobs=True)
         case None:
             return QueueFullError(message) if scheduler.can_wait(complaint) else LaunchError(message)
+
+
+def unnamed_job_error(command: str, answer: Answer) -> RefusedError:
+    """Return the error for the answer of a command that submitted a job but does not say which."""
+    said = " ".join(plain_text(answer.stdout).split())
+    msg = (
+        f"{command} took the job, but its answer does not name one job, so the job cannot be followed: "
+        f"{said or 'no output'}; the job ends as soon as it starts. Use a {command} that prints the number of its job, "
+        "and no other number, on a line of its own"
+    )
+    return RefusedError(msg, all_jobs=True)

@@ -115,6 +115,29 @@ def every_line_matches(pattern: re.Pattern[str], complaint: str) -> bool:
     return bool(lines) and all(pattern.search(line) for line in lines)
 
 
+# Sequences that colour a terminal or set its title (ECMA-48), and characters that move its cursor.
+_FOR_TERMINALS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\].*?(?:\x07|\x1b\\)|[\x00-\x08\r]")
+
+
+def plain_text(answer: str) -> str:
+    """Return the answer of a command without what only a terminal understands."""
+    return _FOR_TERMINALS.sub("", answer)
+
+
+def find_job_id(answer: str, forms: Sequence[re.Pattern[str]]) -> str | None:
+    """Return the number of the job that was submitted, whatever a site's own command prints around it.
+
+    The forms are searched for in each line, the most certain one first; group 1 is the number. None if no line has a
+    number, or lines have several in the most certain form: a wrong number would be another job's.
+    """
+    lines = [line.strip() for line in plain_text(answer).splitlines()]
+    for form in forms:
+        found = {match[1] for line in lines for match in form.finditer(line)}
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
 @dataclass(frozen=True)
 class ReasonsQuery:
     """How to ask a scheduler why jobs wait.
@@ -156,7 +179,7 @@ class Scheduler:
         name: Its name in study files, site files and options.
         head: The lines at the top of a job script, beginning with those for the scheduler.
         submit: The command that submits a script by its path; it runs in the job's folder.
-        job_id: Reads the answer to `submit`; None if no job was submitted.
+        job_id: Reads the answer to `submit`; None if it names no job, or not only one.
         status: The command that queries several jobs at once.
         states: Reads the answer to `status`: standard output, standard error and exit code. Jobs that it does not
             mention are gone from the queue; None means that the scheduler could not be reached.
@@ -169,7 +192,7 @@ class Scheduler:
         reads_input: Whether the submitting command reads the script from standard input.
         fallback: The scheduler to use instead if this one answers `status` with the given complaint: some servers do
             not support every query.
-        end_in_log: Reads from the scheduler's own log in the job's folder why it ended the job, if `states` cannot tell.
+        end_in_log: Reads why a job was ended from the scheduler's own log in its folder, if `states` cannot tell.
         reports_ended: Whether `states` reports jobs that ended a while ago. Otherwise only a job's own status file
             tells how it ended.
         refusal: The kind of a refused submission that cannot succeed later as it is; checked before `can_wait`.

@@ -9,11 +9,16 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from launchers.batch_systems.base import SCHEDULER_LOG, JobReport, Request, Scheduler
+from launchers.batch_systems.base import SCHEDULER_LOG, JobReport, Request, Scheduler, find_job_id
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
+# A word such as "finished" is no id: ids have capitals or digits.
+_JOB_IDS = tuple(
+    re.compile(form)
+    for form in (r"(?<!\w)\u0192([1-9A-HJ-NP-Za-km-z]+)\b", r"^f(?=[a-z]*[1-9A-Z])([1-9A-HJ-NP-Za-km-z]+)$")
+)
 _SEPARATOR = "|"
 _FIELDS = _SEPARATOR.join(("{id.f58plain}", "{state}", "{result}", "{returncode}", "{exception.type}"))
 
@@ -91,8 +96,8 @@ def submit(path: Path) -> list[str]:
 
 def job_id(answer: str) -> str | None:
     """Parse the answer of flux batch: an id in base 58, whose first letter may be a non-ASCII "ƒ"."""
-    match = re.search(r"^\s*[\u0192f]([1-9A-HJ-NP-Za-km-z]+)\s*$", answer, re.MULTILINE)
-    return f"f{match[1]}" if match else None
+    number = find_job_id(answer, _JOB_IDS)
+    return None if number is None else f"f{number}"
 
 
 def status(ids: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems import reserved
-from launchers.batch_systems.base import JobReport, ReasonsQuery, Request, Scheduler
+from launchers.batch_systems.base import JobReport, ReasonsQuery, Request, Scheduler, find_job_id
 from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import (
     Allocation,
@@ -24,6 +24,7 @@ from launchers.batch_systems.system import (
 from launchers.job import JobState, Place
 from launchers.site import Site
 
+_JOB_IDS = (re.compile(r"\bYour job(?:-array)? (\d+)\b"), re.compile(r"^(\d+)$"))
 _PARALLEL_ENVIRONMENT = re.compile(r"-pe\s+(\S+)")
 _JOB = re.compile(r"<job_list\b.*?<JB_job_number>(\d+)</JB_job_number>.*?<state>(\w+)</state>", re.DOTALL)
 _FAULTY = JobReport(JobState.QUEUED, message="could not be started (Eqw; `qmod -cj NUMBER` clears it)")
@@ -123,9 +124,8 @@ def submit(path: Path) -> list[str]:
 
 
 def job_id(answer: str) -> str | None:
-    """Parse the answer of `qsub -terse`: a number."""
-    match = re.search(r"^(\d+)\s*$", answer, re.MULTILINE)
-    return match[1] if match else None
+    """Parse the answer of `qsub -terse`: a number; some sites' qsub ignores the option."""
+    return find_job_id(answer, _JOB_IDS)
 
 
 def status(_ids: Sequence[str]) -> list[str]:

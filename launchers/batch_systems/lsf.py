@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from launchers.batch_systems.base import SCHEDULER_LOG, JobReport, Request, Scheduler, every_line_matches
+from launchers.batch_systems.base import SCHEDULER_LOG, JobReport, Request, Scheduler, every_line_matches, find_job_id
 from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
+_JOB_IDS = (re.compile(r"\bJob <(\d+)> is submitted"), re.compile(r"^(\d+)$"))
 _SEPARATOR = "|"
 _FIELDS = f"jobid stat exit_code exit_reason pend_reason delimiter='{_SEPARATOR}'"
 _NOTHING = "-"
@@ -122,8 +123,7 @@ def submit(_path: Path) -> list[str]:
 
 def job_id(answer: str) -> str | None:
     """Parse the answer of bsub: `Job <ID> is submitted to queue <QUEUE>.`"""
-    match = re.search(r"Job <(\d+)> is submitted", answer)
-    return match[1] if match else None
+    return find_job_id(answer, _JOB_IDS)
 
 
 def status(ids: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from launchers.batch_systems.base import (
     Request,
     Scheduler,
     every_line_matches,
+    find_job_id,
     refusal_of,
 )
 from launchers.batch_systems.numbers import count_of, hours_s, trailing_number
@@ -34,6 +35,12 @@ from launchers.batch_systems.system import (
 from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
+# Brackets mark an array of jobs.
+_NUMBER, _SERVER = r"\d+(?:\[\d*\])?", r"[A-Za-z][\w-]*(?:\.[\w-]+)*"
+_JOB_IDS = tuple(
+    re.compile(form)
+    for form in (rf"^({_NUMBER}\.{_SERVER})$", rf"(?i:\bjob\b).*?\b({_NUMBER}\.{_SERVER})", rf"^({_NUMBER})$")
+)
 _MIB_PER_GIB = 1024
 
 # qstat(1B), "job_state". States that are not listed here are transitions of a running job.
@@ -195,9 +202,8 @@ def submit(path: Path) -> list[str]:
 
 
 def job_id(answer: str) -> str | None:
-    """Parse the answer of qsub: `NUMBER.SERVER`, with other lines that sites may print before or after."""
-    match = re.search(r"^(\d+(?:\.[\w.-]+)?)\s*$", answer, re.MULTILINE)
-    return match[1] if match else None
+    """Parse the answer of qsub: `NUMBER.SERVER`."""
+    return find_job_id(answer, _JOB_IDS)
 
 
 def status(options: Sequence[str], ids: Sequence[str]) -> list[str]:

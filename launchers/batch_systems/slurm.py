@@ -7,7 +7,15 @@ from functools import partial
 from pathlib import Path
 
 from launchers.batch_systems import reserved
-from launchers.batch_systems.base import JobReport, Refusal, Request, Scheduler, every_line_matches, refusal_of
+from launchers.batch_systems.base import (
+    JobReport,
+    Refusal,
+    Request,
+    Scheduler,
+    every_line_matches,
+    find_job_id,
+    refusal_of,
+)
 from launchers.batch_systems.numbers import trailing_number
 from launchers.batch_systems.slurm_accounting import ENERGY
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
@@ -25,6 +33,7 @@ from launchers.batch_systems.system import (
 from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
+_JOB_IDS = (re.compile(r"\bSubmitted batch job (\d+)\b"), re.compile(r"^(\d+)(?:;\S+)?$"))
 _SEPARATOR = "|"
 _FIELDS = _SEPARATOR.join(("%i", "%T", "%r"))
 
@@ -241,9 +250,8 @@ def submit(path: Path) -> list[str]:
 
 
 def job_id(answer: str) -> str | None:
-    """Parse the answer of `sbatch --parsable`: `ID` or `ID;CLUSTER`."""
-    match = re.search(r"^(\d+)(;\S+)?\s*$", answer, re.MULTILINE)
-    return match[1] if match else None
+    """Parse the answer of `sbatch --parsable`: `ID` or `ID;CLUSTER`; some sites' sbatch ignores the option."""
+    return find_job_id(answer, _JOB_IDS)
 
 
 def status(ids: Sequence[str]) -> list[str]:

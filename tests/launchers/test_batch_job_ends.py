@@ -91,17 +91,17 @@ def test_status_file_decides_the_end_of_a_forgotten_job(queue, submit, look):
 
 
 @pytest.mark.parametrize(
-    ("by_file", "said", "expected"),
+    ("by_file", "expected"),
     [
-        (("cancelled", -15), "", (JobState.LOST, EndReason.PREEMPTED)),
-        (("cancelled", -15), f"{WALL_TIME_REACHED}; the disk is full", (JobState.ENDED, EndReason.TIMED_OUT)),
+        (("cancelled", -15, ""), (JobState.LOST, EndReason.PREEMPTED)),
+        (("cancelled", -15, f"{WALL_TIME_REACHED}; the disk is full"), (JobState.ENDED, EndReason.TIMED_OUT)),
         # Only the program was killed, so it was not the batch system.
-        (("exited", -15), "", (JobState.ENDED, EndReason.EXITED)),
+        (("exited", -15, ""), (JobState.ENDED, EndReason.EXITED)),
     ],
 )
-def test_job_that_was_told_to_end_is_not_lost_without_a_report(queue, submit, look, by_file, said, expected):
+def test_job_that_was_told_to_end_is_not_lost_without_a_report(queue, submit, look, by_file, expected):
     job_id, folder = submit()
-    end(folder, *by_file, message=said)
+    end(folder, *by_file)
     queue.states.clear()
     status = look(job_id)
     assert (status.state, status.reason, status.usage.elapsed_s) == (*expected, 2.0)

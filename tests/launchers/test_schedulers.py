@@ -35,6 +35,63 @@ def test_number_of_a_submitted_job(scheduler, answer, number):
     assert scheduler.job_id(answer) == number
 
 
+# What sites' own commands print around the number, with the answer for {}.
+WRAPPED = [
+    "{}\n",
+    "\n\n{}\n\n",
+    "\r\n  {}  \r\n",
+    "*** Maintenance on 12 Dec 2026, 08:00 ***\n{}\n",
+    "{}\nCharged to project ab12: 1.5 of 2000.25 hours left; 3 jobs in the queue\n",
+    "\x1b[1;32m{}\x1b[0m\n",
+    "\x1b]0;submitting\x07{}\n",
+    "checking job... ok\n================\n{}\n================\nfinished\n",
+]
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+@pytest.mark.parametrize(
+    ("scheduler", "answer", "number"),
+    [
+        (SLURM, "12", "12"),
+        (SLURM, "12;x", "12"),
+        (SLURM, "Submitted batch job 12", "12"),
+        (SLURM, "Submitted batch job 12 on cluster x", "12"),
+        (PBS, "123.server", "123.server"),
+        (PBS, "123.pbs-1.site.edu", "123.pbs-1.site.edu"),
+        (PBS, "123[].server", "123[].server"),
+        (PBS, "Job 123.pbs.site.edu submitted.", "123.pbs.site.edu"),
+        (GRID_ENGINE, "5", "5"),
+        (GRID_ENGINE, 'Your job 5 ("name 7") has been submitted', "5"),
+        (GRID_ENGINE, 'Your job-array 5.1-3:1 ("name") has been submitted', "5"),
+        (LSF, "Job <12> is submitted to queue <q>.", "12"),
+        (LSF, "Job <12> is submitted to default queue <q 7>.", "12"),
+        (FLUX, "f1abc", "f1abc"),
+        (FLUX, "\u01921abc", "f1abc"),
+    ],
+)
+def test_number_is_found_among_what_a_site_prints(scheduler, answer, number, wrapped):
+    assert scheduler.job_id(wrapped.format(answer)) == number
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "answer"),
+    [
+        (SLURM, "5000\n12\n"),
+        (SLURM, "Submitted batch job 12\nSubmitted batch job 13\n"),
+        (SLURM, "job 12 was put into queue 3\n"),
+        (PBS, "123.server\n124.server\n"),
+        (PBS, "Your jobs 123.server and 124.server wait\n"),
+        (PBS, "5000\n123\n"),
+        (GRID_ENGINE, 'Your job 5 ("a") has been submitted\nYour job 6 ("b") has been submitted\n'),
+        (LSF, "Job <12> is submitted to queue <q>.\nJob <13> is submitted to queue <q>.\n"),
+        (FLUX, "f1abc\nf2abc\n"),
+        (FLUX, "finished\n"),
+    ],
+)
+def test_no_number_is_guessed(scheduler, answer):
+    assert scheduler.job_id(answer) is None
+
+
 SQUEUE = """\
 10|PENDING|Resources
 34|PENDING|Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions

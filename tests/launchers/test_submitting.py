@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from launchers import EndReason, Job, JobState
-from launchers.batch import QueueFullError
+from launchers.batch import QueueFullError, RefusedError
 from launchers.batch.commands import Answer
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE
 from launchers.batch_systems.base import QUEUE_LOG
@@ -131,6 +131,37 @@ def test_another_process_finds_the_job_that_started_without_an_answer(make, job,
     other = make()
     job_id = other.find_submitted(job.folder)
     assert other.poll([job_id])[job_id].exit_code == 3
+
+
+@pytest.fixture
+def unnamed(launcher, queue, job, tmp_path):
+    """Submit with a command whose answer does not say which job it is; the job may start `before` it ends."""
+
+    def unnamed(before: bool) -> str:
+        def sbatch(argv, answer_file):
+            script = (job.folder / SCRIPT_FILE).read_text()
+            if before:
+                run(script, "77", tmp_path)
+            return Answer(0, "\x1b[32m5000 hours left\x1b[0m\n76\n77\n")
+
+        queue._sbatch = sbatch
+        return launcher.submit(job)
+
+    return unnamed
+
+
+def test_job_that_is_not_named_ends_when_it_starts(job, unnamed, ran, tmp_path):
+    with pytest.raises(RefusedError, match=r"does not name one job.*5000 hours left") as caught:
+        unnamed(before=False)
+    assert caught.value.all_jobs
+    assert run((job.folder / SCRIPT_FILE).read_text(), "77", tmp_path) != 0
+    assert ran() == []
+
+
+def test_job_that_is_not_named_is_followed_if_it_has_started(launcher, unnamed):
+    job_id = unnamed(before=True)
+    assert job_id.split(":")[1] == "77"
+    assert launcher.poll([job_id])[job_id].exit_code == 3
 
 
 @pytest.fixture
