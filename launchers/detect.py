@@ -2,14 +2,16 @@
 
 import ctypes
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 from launchers.ask import find_printed_text
 from launchers.environment import job_environment
 from launchers.mpi import MpiFlavour, mpi_environment, start_commands
-from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.mpi.open_mpi import OPEN_MPI, uses_prrte
 
 # On a login node `mpirun` may be a script that contacts a licence server or a slow file system.
 _PATIENCE_S = 20.0
@@ -37,16 +39,26 @@ def detect(path: str | None = None) -> MpiFlavour | None:
         executable = shutil.which(command, path=path)
         if executable is None:
             continue
-        flavour = parse_flavour(_version_text(executable), executable)
+        flavour = parse_flavour(_answer(executable, "--version"), executable)
         if flavour is not None:
             return MpiFlavour(flavour.kind, flavour.version, executable, single_copy=can_read_memory())
     return None
 
 
-def _version_text(command: str) -> str:
+def lacks_tm(flavour: MpiFlavour) -> bool:
+    """Whether an Open MPI was built without PBS's own way of starting processes; False if that is not known."""
+    if flavour.kind is not OPEN_MPI:
+        return False
+    program = Path(shutil.which(flavour.path) or flavour.path)
+    text = _answer(str(program.with_name("prte_info" if uses_prrte(flavour) else "ompi_info")), "--parsable")
+    starters = set(re.findall(r"^mca:plm:(\w+):", text, re.MULTILINE))
+    return bool(starters) and "tm" not in starters
+
+
+def _answer(command: str, option: str) -> str:
     # Some releases of Open MPI refuse even `--version` to root.
     allowed: Mapping[str, str] = mpi_environment(MpiFlavour(OPEN_MPI, (5,)), user_id=os.geteuid())
-    return find_printed_text([command, "--version"], _PATIENCE_S, job_environment(os.environ, allowed))
+    return find_printed_text([command, option], _PATIENCE_S, job_environment(os.environ, allowed))
 
 
 class _Part(ctypes.Structure):

@@ -56,7 +56,7 @@ def check_ending(output: Output) -> None:
         raise InfrastructureError(f"was killed by SIGBUS: {status.message}", code="disk-full")
     if "lack of memory" in status.message:
         raise OutOfMemory(status.message, code="out-of-memory")
-    if (failure := find_system_failure(text)) is not None:
+    if (failure := find_system_failure(text, output.job)) is not None:
         is_memory = isinstance(failure, OutOfMemory)
         raise OutOfMemory(f"ran out of memory: {failure}", failure.code) if is_memory else failure
     if number is not None:

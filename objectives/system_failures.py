@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from launchers import Job
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, RunFailure
 
 _MAX_WORDS = 400  # characters of the program's output in a message; the run's folder keeps all of it
@@ -37,12 +38,14 @@ DISK = (
 )
 """Rules for disks and file servers, which programs may not notice."""
 
+TOO_FEW_SLOTS = "too-few-slots"
+
 # In the order of the search: causes before their consequences.
 _RULES = (
     *DISK,
     rule(r"error while loading shared libraries[^\n]*", ApplicationError, "library-missing"),
     rule(r"symbol lookup error[^\n]*|undefined symbol: [^\n]*", ApplicationError, "library-unfit"),
-    rule(r"not enough slots available[^\n]*(?:\n[^\n]+)?", ApplicationError, "too-few-slots"),
+    rule(r"not enough slots available[^\n]*(?:\n[^\n]+)?", ApplicationError, TOO_FEW_SLOTS),
     rule(r"has detected an attempt to run as root", InfrastructureError, "root-refused"),
     rule(
         r"binding more processes than cpus[^\n]*|bind(?:ing)? (?:was )?requested[^\n]*|conflicting binding policy",
@@ -68,7 +71,8 @@ _RULES = (
         r"|(?:ORTE|PRRTE|PRTE) daemon has (?:unexpectedly )?failed[^\n]*"
         r"|unable to complete a tcp connection[^\n]*|connection to proxy [^\n]*failed"
         r"|lost connection to (?:a |the )?(?:remote )?(?:daemon|proxy)[^\n]*"
-        r"|hyd\w*[^\n]*assert \(!closed\) failed|ssh: connect to host[^\n]*|host key verification failed"
+        r"|hyd\w*[^\n]*assert \(!closed\) failed|ssh: (?:connect to host|could not resolve)[^\n]*"
+        r"|host key verification failed|permission denied \(publickey[^\n]*"
         r"|due to node failure|node failure on [^\n]*|communication connection failure",
         InfrastructureError,
         "node-lost",
@@ -81,9 +85,20 @@ _RULES = (
 )
 
 
-def find_system_failure(text: str, prefix: str = "") -> RunFailure | None:
-    """Return the failure of the machine, of MPI or of the loader in a failed run's output; None if it names none."""
-    return failure_by(_RULES, text, prefix)
+def find_system_failure(text: str, job: Job | None, prefix: str = "") -> RunFailure | None:
+    """Return the failure of the machine, of MPI or of the loader in a failed run's output; None if it names none.
+
+    On several nodes, too few slots mean that MPI does not see all nodes of the job: that is the machine's failure.
+    """
+    failure = failure_by(_RULES, text, prefix)
+    if (
+        failure is not None
+        and failure.code == f"{prefix}{TOO_FEW_SLOTS}"
+        and job is not None
+        and job.resources.nodes > 1
+    ):
+        return InfrastructureError(f"{failure}: MPI does not see all nodes of the job", failure.code)
+    return failure
 
 
 def failure_by(rules: Sequence[Rule], text: str, prefix: str = "") -> RunFailure | None:

@@ -2,24 +2,30 @@
 
 `FOLDER` is the folder of all these jobs, by its path on the submitting host. Jobs `NUMBER` 0 to `OF` - 1 wait for each
 other for a while, so that two of them on the same node can be compared. A job on several nodes tries every command that
-might start a program on another node.
+might start a program on another node, looks for the folder there, and starts two MPI ranks as a run would.
 """
 
 import json
 import os
+import shlex
 import shutil
 import socket
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from autotune.batch.allocation import read
 from launchers.ask import ask
 from launchers.cpus import CPUS, parse_cpu_list
-from launchers.detect import detect
+from launchers.detect import detect, lacks_tm
+from launchers.job import Job, Resources
+from launchers.mpi import CannotStartRanksError, MpiFlavour, MpiStart, mpi_environment
+from launchers.mpi_command import mpi_argv
 
 TOKEN_FILE = "token"  # noqa: S105  shows that the node sees the folder of the submitting host
 
@@ -33,13 +39,15 @@ _STARTERS = {
         "--ntasks=1",
         "--cpu-bind=none",
         "--nodelist={host}",
-        "hostname",
     ),
-    "pbs_tmrsh": ("pbs_tmrsh", "{host}", "hostname"),
-    "qrsh": ("qrsh", "-inherit", "{host}", "hostname"),
-    "ssh": ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "{host}", "hostname"),
+    "pbs_tmrsh": ("pbs_tmrsh", "{host}"),
+    "qrsh": ("qrsh", "-inherit", "{host}"),
+    "ssh": ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "{host}"),
 }
-_TOGETHER_S, _SIDE_BY_SIDE_S, _LOOK_S, _PATIENCE_S = 10.0, 1.0, 0.1, 20.0
+_TOGETHER_S, _SIDE_BY_SIDE_S, _LOOK_S, _PATIENCE_S = 10.0, 1.0, 0.1, 10.0
+_COMPLAINT_CHARACTERS = 200
+# Programs started by Slurm may have the same host name on several of its nodes.
+_RANK = "import os, socket; print('rank on', os.environ.get('SLURMD_NODENAME') or socket.gethostname())"
 
 
 def main() -> None:
@@ -54,6 +62,7 @@ def main() -> None:
     own = {host, host.partition(".")[0]}
     others = [other for other in allocation.hosts if not own & {other, other.partition(".")[0]}] if allocation else []
     flavour = detect()
+    starters = {name: _try_starter(words, others[0], "hostname") for name, words in _STARTERS.items()} if others else {}
     report = {
         "host": host,
         "cpus": sorted(os.sched_getaffinity(0)),
@@ -63,7 +72,10 @@ def main() -> None:
         "can_submit": shutil.which(submit) is not None,
         "mpi": f"{flavour.kind} {'.'.join(map(str, flavour.version))}".strip() if flavour else "",
         "hosts": len(allocation.hosts) if allocation else 0,
-        "starters": {name: _try_starter(words, others[0]) for name, words in _STARTERS.items()} if others else {},
+        "other": others[0] if others else "",
+        "other_sees_folder": _other_sees(folder, others[0], starters) if others else None,
+        "starters": starters,
+        "mpi_over_nodes": _try_ranks(flavour) if others and flavour else None,
         "began": began,
         "ended": time.time(),
     }
@@ -84,15 +96,53 @@ def _online() -> list[int]:
     return []
 
 
-def _try_starter(words: tuple[str, ...], host: str) -> str | None:
-    """Return why a command cannot start a program on a host; empty if it can, None if it is not installed."""
+def _try_starter(words: tuple[str, ...], host: str, *program: str) -> str | None:
+    """Return why a command cannot run a program on a host; empty if it can, None if it is not installed."""
     if shutil.which(words[0]) is None:
         return None
+    return _run([*(word.format(host=host) for word in words), *program])[0]
+
+
+def _other_sees(folder: Path, host: str, starters: Mapping[str, str | None]) -> bool | None:
+    """Return whether another host of the job sees the folder; None if no command reaches the host."""
+    reaching = next((name for name, complaint in starters.items() if complaint == ""), None)
+    if reaching is None:
+        return None
+    path = str(folder / TOKEN_FILE)
+    # ssh and qrsh pass the words to a shell.
+    words = shlex.quote(path) if reaching in {"ssh", "qrsh"} else path
+    return _try_starter(_STARTERS[reaching], host, "test", "-f", words) == ""
+
+
+def _try_ranks(flavour: MpiFlavour) -> str:
+    """Return why two ranks cannot be started on two nodes as a run would start them; empty if they can."""
+    program = (sys.executable, "-I", "-c", _RANK)
     try:
-        done = ask([word.format(host=host) for word in words], _PATIENCE_S)
+        job = Job(program, Path.cwd(), mpi=MpiStart(2), resources=Resources(cores=2, nodes=2))
+        argv = mpi_argv(flavour, job)
+    except CannotStartRanksError as error:
+        return str(error)
+    complaint, text = _run(argv, mpi_environment(flavour, user_id=os.geteuid()))
+    hosts = {line for line in text.splitlines() if line.startswith("rank on ")}
+    if not complaint and len(hosts) < 2:
+        complaint = f"both ranks ran on {' '.join(hosts).removeprefix('rank on ') or 'no node'}"
+    needs_tm = complaint and "PBS_JOBID" in os.environ and lacks_tm(flavour)
+    return f"it was built without PBS (tm): {complaint}" if needs_tm else complaint
+
+
+def _run(argv: Sequence[str], added: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
+    """Run a command with more variables; return why it failed, empty if it did not, and its output."""
+    try:
+        done = ask(argv, _PATIENCE_S, environment={**os.environ, **added})
+    except TimeoutError:
+        return f"no answer within {_PATIENCE_S:g} s", ""
     except OSError as error:
-        return type(error).__name__
-    return "" if done.exit_code == 0 else " ".join(done.complaint.split())[:200] or f"exit code {done.exit_code}"
+        return error.strerror or type(error).__name__, ""
+    if done.exit_code == 0:
+        return "", done.text
+    # MPI frames its messages with lines of signs.
+    words = " ".join(word for word in done.complaint.split() if any(map(str.isalnum, word)))
+    return words[:_COMPLAINT_CHARACTERS] or f"exit code {done.exit_code}", done.text
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ def site_table(found: SiteFindings, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the keys of a site file: the user's `settings`, completed with the findings."""
     table = dict(settings)
     sights = found.sights
-    if any(sight.hosts > 1 for sight in sights):
+    over_nodes = [sight for sight in sights if sight.hosts > 1]
+    if any(sight.mpi_over_nodes for sight in over_nodes):
+        table["nodes"] = 1
+    elif over_nodes:
         table.setdefault("nodes", 2)
     if sights and not all(sight.is_confined for sight in sights if sight.hosts <= 1):
         table["exclusive"] = True
@@ -49,8 +52,17 @@ def _starts(found: SiteFindings) -> list[str]:
 
 
 def _folder(found: SiteFindings) -> list[str]:
-    hosts = sorted({sight.host for sight in found.sights if sight.sees_folder})
-    return [f"files: this folder has the same path on {', '.join(hosts)}"] if hosts else []
+    sees: dict[str, bool | None] = {}
+    for sight in found.sights:
+        sees[sight.host] = sight.sees_folder
+        if sight.other:
+            sees.setdefault(sight.other, sight.other_sees_folder)
+    hosts = {answer: ", ".join(sorted(host for host in sees if sees[host] is answer)) for answer in (True, False, None)}
+    return [
+        *([f"files: this folder has the same path on {hosts[True]}"] if hosts[True] else []),
+        *([f"files: this folder is missing on {hosts[False]}: runs there fail"] if hosts[False] else []),
+        *([f"files: no command reaches {hosts[None]}, so this folder was not looked for there"] if hosts[None] else []),
+    ]
 
 
 def _node(found: SiteFindings) -> list[str]:
@@ -100,4 +112,11 @@ def _starters(found: SiteFindings) -> list[str]:
                 said.append(f"nodes: {name} {'reaches' if not complaint else 'does not reach'} the other node of a job")
                 if complaint:
                     said[-1] += f" ({complaint})"
+        if sight.mpi_over_nodes == "":
+            said.append(f"nodes: {sight.mpi} starts ranks on both nodes of a job")
+        elif sight.mpi_over_nodes is not None:
+            said.append(
+                f"nodes: {sight.mpi} does not start ranks on both nodes of a job ({sight.mpi_over_nodes}), "
+                "so runs have one node (nodes = 1)"
+            )
     return said

@@ -42,6 +42,9 @@ class NodeSight(BaseModel):
     mpi: str
     hosts: int
     starters: dict[str, str | None]
+    other: str = ""
+    other_sees_folder: bool | None = None
+    mpi_over_nodes: str | None = None
     began: float
     ended: float
 

@@ -47,6 +47,7 @@ from launchers.batch_systems.base import (
     job_script,
     make_request,
 )
+from launchers.detect import lacks_tm
 from launchers.environment import batch_job_variables, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus, Place
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
@@ -285,6 +286,11 @@ class BatchLauncher:
             f"each run is a job of {self._scheduler.name} at {self.site.name}",
             *(notes(self.flavour, user_id=os.geteuid())[:1] if ranks else ()),
         ]
+        if ranks and self.site.nodes > 1 and self._scheduler.name == "pbs" and lacks_tm(self.flavour):
+            lines.append(
+                "this Open MPI was built without PBS (tm), so ranks on several nodes need ssh between the nodes "
+                "(`autotune doctor --launcher pbs` tries it)"
+            )
         if not self.site.exclusive:
             lines.append(
                 "runs on part of a node may share it with other users' jobs, which disturb the measurements "

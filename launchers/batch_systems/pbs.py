@@ -129,7 +129,16 @@ def head(request: Request, site: Site) -> list[str]:
         f"-o {SCHEDULER_LOG}",
         *site_options(site),
     ]
-    return [f"#PBS {option}" for option in options]
+    return [*(f"#PBS {option}" for option in options), *_host_lines(request.nodes)]
+
+
+def _host_lines(nodes: int) -> list[str]:
+    """Return the lines that tell Open MPI its hosts, which it does not know if it was built without PBS (`tm`).
+
+    It then starts its daemons by ssh. With `tm`, and under `--host`, the lines change nothing.
+    """
+    names = ("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile")
+    return [f'export {name}="$PBS_NODEFILE"' for name in names] if nodes > 1 else []
 
 
 def site_options(site: Site) -> list[str]:
@@ -386,7 +395,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"-l walltime={request.walltime}",
         *site_options(site),
     ]
-    return [f"#PBS {option}" for option in options]
+    return [*(f"#PBS {option}" for option in options), *_host_lines(request.nodes)]
 
 
 def pilot_head(request: PilotRequest) -> list[str]:

@@ -94,7 +94,7 @@ def find_failure(output: Output, parsed: PwOutput, iteration_limit: int | None =
         return None
     return (
         _from_status(output)
-        or find_system_failure(f"{output.stderr}\n{output.stdout}", "qe.")
+        or find_system_failure(f"{output.stderr}\n{output.stdout}", output.job, "qe.")
         or _from_program_errors(output.stdout + "\n" + output.stderr)
         or _from_signal(output)
         or _from_text(output, parsed)

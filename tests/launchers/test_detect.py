@@ -1,6 +1,6 @@
 import pytest
 
-from launchers.detect import detect, parse_flavour
+from launchers.detect import detect, lacks_tm, parse_flavour
 from launchers.mpi import MpiFlavour
 from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
@@ -45,6 +45,22 @@ def test_versions_are_read(text, kind, version):
 @pytest.mark.parametrize("text", ["", "mpirun: command not found", "Open MPI", "\ufffd\n"])
 def test_unknown_version_text_gives_no_flavour(text):
     assert parse_flavour(text) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "program", "text", "lacks"),
+    [
+        ((4, 1, 4), "ompi_info", 'mca:plm:rsh:version:"component:4.1.4"\nmca:plm:slurm:version:"x"\n', True),
+        ((4, 1, 4), "ompi_info", 'mca:plm:rsh:version:"x"\nmca:plm:tm:version:"x"\n', False),
+        ((5, 0, 5), "prte_info", 'mca:plm:ssh:version:"x"\n', True),
+        # It says nothing of how it starts processes.
+        ((5, 0, 5), "ompi_info", 'mca:btl:tcp:version:"x"\n', False),
+    ],
+)
+def test_open_mpi_that_was_built_without_pbs(version, program, text, lacks, tmp_path):
+    command(tmp_path, program, text)
+    assert lacks_tm(MpiFlavour(OPEN_MPI, version, str(tmp_path / "mpirun"))) is lacks
+    assert not lacks_tm(MpiFlavour(MPICH, (4,), str(tmp_path / "mpirun")))
 
 
 def command(folder, name, text):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from launchers import EndReason, JobState, JobStatus
+from launchers import EndReason, Job, JobState, JobStatus, MpiStart, Resources
 from launchers.batch.job_ends import with_scheduler_reason
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, RunFailure
@@ -51,6 +51,8 @@ CASES = [
         "binding",
     ),
     ("There are not enough slots\navailable in the system\n", 1, ApplicationError, "too-few-slots"),
+    ("ssh: Could not resolve hostname n7: Name or service not known\n", 1, InfrastructureError, "node-lost"),
+    ("ann@n7: Permission denied (publickey,password).\n", 1, InfrastructureError, "node-lost"),
     ("mpirun: it could not access\nor execute an executable:\n", 1, InfrastructureError, "not-found"),
     ("solve: error while loading shared libraries: liba.so: no\n", 127, ApplicationError, "library-missing"),
     ("Error allocating 6808 bytes\n", 1, OutOfMemory, "out-of-memory"),
@@ -64,6 +66,16 @@ def test_the_words_say_who_is_to_blame_for_every_program(stderr, exit_code, fail
     assert (type(found), found.code) == (failure, code)
     of_pwx = find_failure(ended(stderr, exit_code, START), parse(START))
     assert (type(of_pwx), of_pwx.code) == (failure, f"qe.{code}")
+
+
+@pytest.mark.parametrize(("nodes", "failure"), [(1, ApplicationError), (2, InfrastructureError)])
+def test_too_few_slots_on_several_nodes_are_not_the_configurations_fault(nodes, failure):
+    said = "There are not enough slots available in the system to satisfy the 4\nslots that were requested\n"
+    job = Job(("solve",), Path("/nowhere"), mpi=MpiStart(4), resources=Resources(cores=4, nodes=nodes))
+    found = failure_of_command(replace(ended(said, 1), job=job))
+    assert (type(found), found.code) == (failure, "too-few-slots")
+    of_pwx = find_failure(replace(ended(said, 1, START), job=job), parse(START))
+    assert (type(of_pwx), of_pwx.code) == (failure, "qe.too-few-slots")
 
 
 @pytest.mark.parametrize(

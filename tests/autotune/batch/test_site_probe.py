@@ -1,10 +1,15 @@
 """The findings of `autotune doctor --launcher` from its jobs at a site."""
 
 import json
+import socket
+import subprocess
+import sys
 import tomllib
+from typing import Any
 
 import pytest
 
+from autotune.batch import node_probe
 from autotune.batch.probe_report import site_sentences, site_table, site_text
 from autotune.batch.site_file import find_cluster
 from autotune.batch.site_probe import JobFinding, NodeSight, SiteFindings
@@ -64,6 +69,87 @@ def test_which_command_reaches_the_other_node_is_said_and_what_was_refused():
     assert "ssh does not reach the other node of a job (no key)" in said
     assert "qrsh" not in said
     assert "a job of one core: sbatch does not take the job: no account" in said
+
+
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "words"),
+    [
+        ("", 2, "Open MPI 4.1.4 starts ranks on both nodes of a job"),
+        (
+            "it was built without PBS (tm): ssh: connect to host n2 port 22: Connection refused",
+            1,
+            "without PBS (tm): ssh",
+        ),
+        (None, 2, ""),
+    ],
+)
+def test_runs_have_several_nodes_only_where_ranks_start_there(ranks, nodes, words):
+    two = JobFinding(2, SIGHT.model_copy(update={"hosts": 2, "mpi_over_nodes": ranks}))
+    assert site_table(found(two), {})["nodes"] == nodes
+    # A site that it is based on may have more.
+    assert site_table(found(two), {"nodes": 4})["nodes"] == (4 if nodes > 1 else 1)
+    assert words in "\n".join(site_sentences(found(two)))
+
+
+@pytest.mark.parametrize(
+    ("other_sees", "words"),
+    [
+        (True, "files: this folder has the same path on n1, n2"),
+        (False, "files: this folder is missing on n2: runs there fail"),
+        (None, "files: no command reaches n2, so this folder was not looked for there"),
+    ],
+)
+def test_the_folder_is_looked_for_on_every_node(other_sees, words):
+    two = JobFinding(2, SIGHT.model_copy(update={"hosts": 2, "other": "n2", "other_sees_folder": other_sees}))
+    assert words in site_sentences(found(two))
+    # Another job ran there.
+    assert "files: this folder has the same path on n1, n2" in site_sentences(found(two, seen(host="n2"), seen()))
+
+
+@pytest.fixture
+def two_nodes(tmp_path, monkeypatch):
+    """A job of PBS on this host and on `other`, which `pbs_tmrsh` reaches; return a function that runs the probe."""
+    (tmp_path / "token").touch()
+    (tmp_path / "nodes").write_text(f"{socket.gethostname()}\nother\n")
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+
+    def probe(**programs: str) -> dict[str, Any]:
+        for name, text in {"pbs_tmrsh": 'shift; exec "$@"', **programs}.items():
+            (bin_folder / name).write_text(f"#!/bin/sh\n{text}\n")
+            (bin_folder / name).chmod(0o755)
+        own = {"PATH": f"{bin_folder}:/usr/bin:/bin", "PBS_JOBID": "7.host", "PBS_NODEFILE": str(tmp_path / "nodes")}
+        argv = [sys.executable, "-I", node_probe.__file__, str(tmp_path), "2", "2", "qsub"]
+        return json.loads(subprocess.run(argv, env=own, capture_output=True, text=True, check=True).stdout)
+
+    return probe
+
+
+_MPIRUN = """
+case $1 in --version) echo "mpirun (Open MPI) 4.1.4"; exit;; esac
+"""
+
+
+def test_ranks_are_started_on_both_nodes(two_nodes):
+    report = two_nodes(mpirun=f"{_MPIRUN}echo rank on a; echo rank on b")
+    assert (report["mpi_over_nodes"], report["other"], report["other_sees_folder"]) == ("", "other", True)
+
+
+def test_why_ranks_start_on_one_node_only_is_told(two_nodes):
+    frame, why = "echo ---------- >&2", "There are not enough slots available"
+    info = 'echo "mca:plm:rsh:version:4"'
+    report = two_nodes(mpirun=f"{_MPIRUN}{frame}; echo {why} >&2; {frame}; exit 1", ompi_info=info)
+    assert report["mpi_over_nodes"] == f"it was built without PBS (tm): {why}"
+    report = two_nodes(mpirun=f"{_MPIRUN}{frame}; echo {why} >&2; exit 1", ompi_info='echo "mca:plm:tm:version:4"')
+    assert report["mpi_over_nodes"] == why
+    report = two_nodes(mpirun=f"{_MPIRUN}echo rank on a; echo rank on a")
+    assert report["mpi_over_nodes"] == "both ranks ran on a"
+
+
+def test_a_folder_that_the_other_node_lacks_is_told(two_nodes):
+    report = two_nodes(pbs_tmrsh='shift; case $1 in test) exit 1;; esac; exec "$@"', mpirun=_MPIRUN)
+    assert (report["starters"]["pbs_tmrsh"], report["other_sees_folder"]) == ("", False)
+    assert two_nodes(pbs_tmrsh="exit 1", mpirun=_MPIRUN)["other_sees_folder"] is None
 
 
 def test_limits_are_read_as_they_are_told():
@@ -154,6 +240,9 @@ def test_a_real_slurm_is_asked(slurm, ask):
     assert [job["problem"] for job in told["jobs"]] == ["", "", ""]
     assert told["history"] is True
     assert "nodes: srun reaches the other node of a job" in told["sentences"]
+    assert "nodes: Open MPI 4.1.4 starts ranks on both nodes of a job" in told["sentences"]
+    (two,) = (job["sight"] for job in told["jobs"] if job["nodes"] == 2)
+    assert f"files: this folder has the same path on {two['host']}, {two['other']}" in told["sentences"]
     assert "cores: two jobs on one node had different cores" in told["sentences"]
     assert any(limit.startswith("partition pair: State UP") for limit in told["limits"])
 
