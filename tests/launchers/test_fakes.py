@@ -180,6 +180,19 @@ def test_scheduler_that_remembers_nothing(launcher, cluster, folder):
     assert launcher.poll([job_id])[job_id].reason is EndReason.CANCELLED
 
 
+@pytest.mark.parametrize(("kind", "words"), [("pbs", "Unauthorized Request"), ("slurm", "permission denied")])
+def test_jobs_of_somebody_else_are_not_reported_as_cancelled(kind, words, folder, monkeypatch):
+    with FakeCluster(kind) as cluster:
+        monkeypatch.setenv("PATH", cluster.path)
+        cluster.switch("held")
+        launcher = BatchLauncher(BATCH_SYSTEMS[kind].scheduler, Site(kind, poll_s=0.05))
+        job_id = launcher.submit(Job(("true",), folder))
+        cluster.switch("owner")
+        launcher.end([job_id])
+        assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
+        assert words in launcher.trouble
+
+
 def test_jobs_go_on_while_the_scheduler_is_away(launcher, cluster, folder):
     job_id = running(launcher, folder, ("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.01; done; exit 3"))
     cluster.switch("away")

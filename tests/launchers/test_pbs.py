@@ -75,14 +75,6 @@ def test_all_jobs_are_cancelled_by_one_command(version, cluster, launcher, tmp_p
     assert cluster.state.active() == []
 
 
-def test_jobs_of_somebody_else_are_not_reported_as_cancelled(cluster, launcher, tmp_path):
-    ids = submit(launcher, tmp_path, 2)
-    cluster.switch("owner")
-    launcher.end(ids)
-    assert {status.state for status in launcher.poll(ids).values()} == {JobState.QUEUED}
-    assert "Unauthorized Request" in launcher.trouble
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_server_that_is_away_is_reported(version, cluster, launcher, tmp_path):
     cluster.switch("version", version)

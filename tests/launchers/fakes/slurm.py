@@ -176,6 +176,8 @@ def scancel(words: list[str], state: State) -> int:
             raise _refusal(state, "scancel away", job=number)
         if not number.isdigit():
             raise _refusal(state, "job id", job=number)
+        if state.switch("owner") is not None and state.read(number) is not None:
+            raise _refusal(state, "not the owner", job=number)
         # scancel does not mention jobs that are unknown or have ended.
         state.ask(number, "cancelled")
     return 0

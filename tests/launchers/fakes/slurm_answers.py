@@ -45,6 +45,7 @@ ANSWERS = Answers(
         "away": Answer(f"{_FAILED}{_AWAY}", 1, SEEN),
         "squeue away": Answer(f"slurm_load_jobs error: {_AWAY}", 1, SEEN),
         "scancel away": Answer(f"scancel: error: Kill job error on job id {{job}}: {_AWAY}", 8, SEEN),
+        "not the owner": Answer("scancel: error: Kill job error on job id {job}: Access/permission denied", 1, SEEN),
         # Refusals that pass. sbatch itself tries again for two minutes where a text says so.
         "queue limit": Answer(f"sbatch: error: AssocMaxSubmitJobLimit\n{_POLICY}", 1, _JOBS),
         "QOS limit": Answer(f"sbatch: error: QOSMaxSubmitJobPerUserLimit\n{_POLICY}", 1, _JOBS),
