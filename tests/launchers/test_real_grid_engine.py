@@ -39,13 +39,14 @@ def test_job_gets_its_slots(launcher, folder):
     assert (slots, hosts.split()[1]) == ("2", "2")
 
 
-def test_status_of_a_job_deleted_by_others_says_cancelled(launcher, grid_engine, folder):
+def test_job_deleted_by_others_is_not_lost(launcher, grid_engine, folder):
     job = Job(("sh", "-c", ORPHAN), folder)
     job_id = launcher.submit(job)
     wait_for_output(job)
     grid_engine.call("qdel", job_id.split(":")[1])
     status = wait_for_end(launcher, job_id)
-    assert (status.state, status.reason) == (JobState.ENDED, EndReason.CANCELLED)
+    assert (status.state, status.reason) == (JobState.LOST, EndReason.PREEMPTED)
+    assert "deleted by somebody" in status.message
     assert left_in(folder) == []
 
 
