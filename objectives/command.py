@@ -48,6 +48,7 @@ from objectives.program_marks import INTERPRETER
 from objectives.quantity import to_number
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
+from objectives.system_failures import last_words
 from objectives.toml_text import quoted
 from spaces import Configuration
 
@@ -191,8 +192,7 @@ class CommandObjective:
                 raise ApplicationError(_line_of(match, text), code="failure-pattern")
         status = output.status
         if status.reason is EndReason.EXITED and status.exit_code != 0:
-            lines = text.rstrip()[-_MESSAGE_CHARACTERS:].splitlines()
-            msg = f"ended with exit code {status.exit_code}: {lines[-1].strip() if lines else 'no output'}"
+            msg = f"ended with exit code {status.exit_code}: {last_words(text) or 'no output'}"
             raise ApplicationError(msg, code="exit-code")
         for pattern in self.options.success:
             if find_first(pattern, text) is None:

@@ -11,6 +11,7 @@ from launchers import Job
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, RunFailure
 
 _MAX_WORDS = 400  # characters of the program's output in a message; the run's folder keeps all of it
+_READ_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,41 @@ _RULES = (
         "device-lost",
     ),
 )
+
+# A line of signs only, with which programs draw frames.
+_RULE = re.compile(r"[^\w\s]+")
+# What start commands say of the end of any program; what went wrong is said elsewhere. Open MPI and PRRTE, MPICH's Hydra
+# and Intel MPI, Slurm.
+_START_COMMANDS = re.compile(
+    r"(?:mpirun|mpiexec|prterun|orterun|prun) (?:detected|has exited|noticed)|^Primary job +terminated normally"
+    r"|MPI_ABORT was invoked|application called MPI_Abort|(?:BAD TERMINATION OF ONE OF )?YOUR APPLICATION"
+    r"|^srun: (?:error: .*: tasks? .*: Exited with|Terminating|launch/slurm: )|^slurmstepd: error: \*\*\*"
+    r"|more process(?:es)? (?:has|have) sent help message|Set MCA parameter .* to 0 to see all help"
+)
+
+
+def last_words(text: str) -> str:
+    """Return the last meaningful line of a failed run's output; empty without one.
+
+    Lines of signs only do not count, nor what a start command says of the end of any program. Of a message in a frame,
+    which start commands draw, the first paragraph counts. If nothing else is left, the first line does.
+    """
+    blocks = [""]
+    for line in text[-_READ_CHARACTERS:].splitlines():
+        if _RULE.fullmatch(line.strip()):
+            blocks.append("")
+        else:
+            blocks[-1] += f"{line.strip()}\n"
+    blocks = [block.strip() for block in blocks]
+    for number in reversed(range(len(blocks))):
+        is_framed = number % 2 == 1 and number < len(blocks) - 1
+        first = blocks[number].partition("\n\n")[0]
+        if is_framed and first and not _START_COMMANDS.search(first):
+            return shorten_words(first)
+        own = [line for line in blocks[number].splitlines() if line and not _START_COMMANDS.search(line)]
+        if own and not is_framed:
+            return shorten_words(own[-1])
+    return shorten_words(next(filter(None, blocks), "").partition("\n")[0])
 
 
 def find_system_failure(text: str, job: Job | None, prefix: str = "") -> RunFailure | None:

@@ -3,9 +3,9 @@
 from launchers import EndReason
 from objectives.base import ApplicationError, InvalidResult, OutOfMemory, Output
 from objectives.ending import check_ending
+from objectives.system_failures import last_words
 
 _DIVERGED, _OUT_OF_MEMORY = 3, 12
-_WORDS = 400
 
 
 def check_training_end(output: Output) -> None:
@@ -27,5 +27,4 @@ def check_training_end(output: Output) -> None:
 
 def last_line(output: Output) -> str:
     """Return the last line that a run printed, of its errors if there are any."""
-    lines = (output.stderr.strip() or output.stdout.strip())[-10_000:].splitlines()
-    return lines[-1].strip()[:_WORDS] if lines else ""
+    return last_words(output.stderr.strip() or output.stdout)

@@ -24,6 +24,7 @@ from objectives.base import (
 from objectives.ending import check_disk, check_ending
 from objectives.json_line import json_object
 from objectives.probe import PROGRAMS
+from objectives.system_failures import last_words
 from objectives.ucx.protocols import PROTOCOLS, Span, choices
 from spaces import Configuration
 
@@ -142,7 +143,7 @@ class UcxObjective:
     def _read(self, output: Output, text: str) -> Measurement:
         results = [found["result"] for line in output.stdout.splitlines() if "result" in (found := json_object(line))]
         if not results:
-            msg = f"the run printed no result: {_end(text) or 'nothing at all'}"
+            msg = f"the run printed no result: {last_words(text) or 'nothing at all'}"
             raise InvalidResult(msg, code="ucx.no-result")
         try:
             figures, answer = self._figures(results[-1])
@@ -183,11 +184,6 @@ def _failure(output: Output, text: str) -> RunFailure | None:
         if match := sign.search(text):
             return failure(match[0].strip()[:_WORDS], code)
     if output.status.exit_code != 0:
-        msg = f"ended with exit code {output.status.exit_code}: {_end(text) or 'no output'}"
+        msg = f"ended with exit code {output.status.exit_code}: {last_words(text) or 'no output'}"
         return ApplicationError(msg, "ucx.exit-code")
     return None
-
-
-def _end(text: str) -> str:
-    lines = text.strip()[-_WORDS:].splitlines()
-    return lines[-1].strip() if lines else ""

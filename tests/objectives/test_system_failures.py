@@ -131,3 +131,44 @@ def test_what_pwx_cannot_read_is_the_configurations_and_what_it_cannot_write_the
     text = f"{START}{RULER}     Error in routine {routine} (10):\n     {words}\n{RULER}"
     found = find_failure(ended("", 1, text), parse(text))
     assert (type(found), found.code) == (failure, f"qe.{code}")
+
+
+LINE = "-" * 74
+OPEN_MPI = f"""\
+{LINE}
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+{LINE}
+{LINE}
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[1,1],0]
+  Exit code:    1
+{LINE}
+"""
+HYDRA = f"""\
+{"=" * 83}
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 12 RUNNING AT n1
+=   EXIT CODE: 1
+{"=" * 83}
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"reading\nno such grid\n{OPEN_MPI}", "no such grid"),
+        (f"no such grid\n{HYDRA}", "no such grid"),
+        ("no such grid\nsrun: error: n1: task 0: Exited with exit code 1\n", "no such grid"),
+        (f"{LINE}\nThe value of the MCA parameter\nplm is unknown.\n\n  Value: x\n{LINE}\n", "The value of the MCA parameter plm is unknown."),
+        ("Traceback (most recent call last):\n  File x\nValueError: {\n}\n", "ValueError: {"),
+        (OPEN_MPI, "Primary job terminated normally, but 1 process returned"),
+        (f"{LINE}\n\n", "no output"),
+        ("", "no output"),
+    ],
+)
+def test_the_message_of_a_failed_program_is_a_line_that_means_something(text, words):
+    assert str(failure_of_command(ended(text, 3))) == f"ended with exit code 3: {words}"
