@@ -218,7 +218,9 @@ class BatchExecutor(Executor):
     def _poll(self) -> list[tuple[Task, Outcome]]:
         statuses = self._launcher.poll(list(self._followed))
         if self._launcher.trouble:
-            self._report(f"the scheduler does not answer: {self._launcher.trouble}; jobs continue meanwhile")
+            trouble, jobs = self._launcher.trouble, len(statuses)
+            on = f" ({jobs} jobs)" if jobs > 1 else ""
+            self._report(f"the scheduler does not answer: {trouble}{on}; jobs continue meanwhile", trouble)
         self._note_waits({self._followed[job_id].task.job.name: status for job_id, status in statuses.items()})
         now = self._clock()
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])

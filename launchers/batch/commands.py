@@ -56,8 +56,9 @@ class Answer:
 
     @property
     def complaint(self) -> str:
-        """Its error message on one line."""
-        return " ".join((self.stderr.strip() or self.stdout.strip() or f"exit code {self.code}").split())
+        """Its error message on one line. Some commands repeat it for each job; each of its lines is here once."""
+        lines = (self.stderr.strip() or self.stdout.strip() or f"exit code {self.code}").splitlines()
+        return " ".join(" ".join(dict.fromkeys(map(str.strip, lines))).split())
 
 
 class Commands(Protocol):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from launchers.batch.commands import run_command
+from launchers.batch.commands import Answer, run_command
 from tests.launchers.jobs import wait_for
 
 
@@ -106,3 +106,8 @@ def test_command_that_does_not_answer_is_given_up(command, tmp_path, monkeypatch
     answer = run_command(command("echo 17; exec sleep 1000"), tmp_path, tmp_path / "answer")
     assert (answer.code, answer.stdout) == (124, "17\n")
     assert "did not answer within 0.5 s" in answer.complaint
+
+
+def test_complaint_that_is_repeated_for_each_job_is_reported_once():
+    said = "Connection refused\nqstat: cannot connect to server node1 (errno=15010)\n"
+    assert Answer(1, stderr=100 * said).complaint == " ".join(said.split())

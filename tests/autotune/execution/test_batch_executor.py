@@ -237,6 +237,9 @@ def test_a_scheduler_that_takes_nothing_and_tells_nothing_says_each_once(executo
     queue.trouble, queue.full = "cannot connect to server", 10
     executor.submit(task(tmp_path, 1))
     executor.wait(200.0)
+    queue.full = 0
+    executor.wait(200.0)
+    assert len(queue.jobs) == 2
     assert len(said) == 2
     assert sum("cannot connect to server" in line for line in said) == 1
     # Much later it is news again.
@@ -245,6 +248,16 @@ def test_a_scheduler_that_takes_nothing_and_tells_nothing_says_each_once(executo
     queue.trouble = "cannot connect to server"
     executor.wait(1.0)
     assert len(said) == 3
+
+
+def test_an_outage_is_reported_once_for_all_jobs(executor, queue, said, tmp_path):
+    for number in range(3):
+        executor.submit(task(tmp_path, number))
+    queue.trouble = "cannot connect to server"
+    executor.wait(1.0)
+    executor.submit(task(tmp_path, 3))
+    executor.wait(1.0)
+    assert said == ["the scheduler does not answer: cannot connect to server (3 jobs); jobs continue meanwhile"]
 
 
 def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp_path):
