@@ -73,14 +73,14 @@ def pilot(
     if target == Path("-"):
         msg = "the script submits itself again by its path, so it needs a file: give it a name"
         raise typer.BadParameter(msg, param_hint="--output")
-    options = _check_options(name, context.args, nodes)
+    stored_name, options = _check_options(name, context.args, nodes)
     there = _SiteSettings.of(site, system, nodes, studyfile.read(studyfile.find(name)))
     # The job may start in another folder, so give a file by its absolute path; a shipped study is given by name.
     file = Path(name)
     words = [os.fspath(file.resolve()) if file.is_file() else name, *options]
     try:
         job = PilotJob(
-            name=studyfile.find(name).stem,
+            name=stored_name,
             script=os.fspath(target.resolve()),
             folder=os.fspath(Path.cwd()),
             python=sys.executable,
@@ -144,8 +144,10 @@ class _SiteSettings:
         return cls(site.scheduler, tuple(directives), setup, site.cores_per_node, site.account == PROJECT)
 
 
-def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
-    """Check the options of `study` now rather than after hours in a queue; return those that the script needs.
+def _check_options(name: str, options: list[str], nodes: int) -> tuple[str, list[str]]:
+    """Check the options of `study` now rather than after hours in a queue.
+
+    Return the study's name in the storage, and the options that the script needs.
 
     Raises:
         click.UsageError: An option is wrong.
@@ -167,7 +169,8 @@ def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
     read = command.make_context("study", [name, *options])
     command.invoke(read)
     (parsed,) = given
-    launcher = read_request(parsed).study.launcher
+    request = read_request(parsed)
+    launcher = request.study.launcher
     if launcher.submits_jobs:
         msg = (
             f"the study submits each run as a job (its [launcher] names {launcher.kind or launcher.site}), but a pilot "
@@ -183,7 +186,7 @@ def _check_options(name: str, options: list[str], nodes: int) -> list[str]:
     # A batch system may start the job without this shell's environment, so write its value into the script.
     from_environment = source is not None and source.name == "ENVIRONMENT"
     storage = _check_address(parsed.storage)
-    return [*options, *(["--storage", storage] if from_environment else [])]
+    return request.stored_name, [*options, *(["--storage", storage] if from_environment else [])]
 
 
 def _check_address(address: str) -> str:

@@ -57,6 +57,11 @@ def test_without_a_storage_none_is_written_and_others_cannot_read_the_script():
     assert Path("autotune-job.sh").stat().st_mode & 0o777 == 0o700
 
 
+def test_the_name_of_the_job_is_that_of_the_study():
+    assert pilot("--name", "n2pil").exit_code == 0
+    assert "--job-name=autotune-n2pil\n" in Path("autotune-job.sh").read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
