@@ -45,6 +45,11 @@ def parameter_text(value: "Value", name: str) -> str:
     return value_text(value)
 
 
+def without_rounding_error(value: float) -> float:
+    """Return a computed value rounded to 12 digits: a median of logarithms is 16.300000000000004 for a 16.3."""
+    return float(f"{value:.12g}")
+
+
 def quantity(value: float, metric: "Metric") -> str:
     """Return a value of a metric as text, with its unit if it has one."""
     return f"{value:.4g} {metric.unit}".rstrip()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autotune.formatting import quantity
+from autotune.formatting import quantity, without_rounding_error
 from autotune.performance.measurements.dataset import setting_of
 from autotune.records.limit import breaks
 from autotune.results.summary import Summary, summarise
@@ -168,9 +168,9 @@ def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfigur
         facts=setting.workload_facts,
         configuration=best.configuration,
         metric=metric,
-        value=standings.value(best),
+        value=without_rounding_error(standings.value(best)),
         default=None if baseline is None else baseline.configuration,
-        default_value=None if baseline is None else standings.value(baseline),
+        default_value=None if baseline is None else without_rounding_error(standings.value(baseline)),
         speed_up=None if speed_up is None else speed_up.ratio,
         interval=None if speed_up is None else speed_up.interval,
         confirmed=not why and verdict is not None and verdict.significant(metric),

@@ -20,7 +20,7 @@ from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_ver
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
 from autotune.errors import AutotuneError, NothingWorkedError
 from autotune.execution.segments import curve_of
-from autotune.formatting import configuration_text, join_words, quantity
+from autotune.formatting import configuration_text, join_words, quantity, without_rounding_error
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
 from autotune.records.study import ENDED, REPLAY_NOTICE, Run, State, TrialRecord
@@ -395,7 +395,7 @@ class Summary:
         return {
             "trial": trial.number,
             "configuration": dict(trial.configuration),
-            "value": self.standings.value(trial),
+            "value": without_rounding_error(self.standings.value(trial)),
             "runs": trial.measured(self.standings.metric.name),
             "breaks": list(map(str, self.standings.limits.breaches(trial.number))),
             "command": trial.job.get("argv") or on_inputs or None,

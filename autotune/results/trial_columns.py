@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from autotune.formatting import without_rounding_error
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
 from autotune.studyfile.definition import Definition
@@ -40,14 +41,14 @@ def trial_columns(standings: Standings, definition: Definition) -> tuple[Column,
     target = definition.target
 
     def value(trial: TrialRecord) -> float | None:
-        return _figure(standings.value(trial)) if trial.complete else None
+        return without_rounding_error(standings.value(trial)) if trial.complete else None
 
     def bound(trial: TrialRecord) -> float | None:
-        return _figure(standings.bound_of(trial)) if trial.state is State.CAPPED else None
+        return without_rounding_error(standings.bound_of(trial)) if trial.state is State.CAPPED else None
 
     def speed_up(trial: TrialRecord) -> float | None:
         found = standings.speed_up(trial)
-        return _figure(found.ratio) if found else None
+        return without_rounding_error(found.ratio) if found else None
 
     def breaks(trial: TrialRecord) -> str:
         return ", ".join(map(str, standings.limits.breaches(trial.number)))
@@ -65,7 +66,7 @@ def trial_columns(standings: Standings, definition: Definition) -> tuple[Column,
         *(_steps(target) if any(map(_steps_of, standings.trials.values())) else ()),
         Column("speed_up", speed_up),
         *map(metric_column, definition.metrics),
-        Column("core_s", lambda trial: _figure(trial.core_s), "core-s"),
+        Column("core_s", lambda trial: without_rounding_error(trial.core_s), "core-s"),
         Column("breaks", breaks, sortable=False),
         Column("confirmed", confirmed, sortable=False),
         *(_parameter(parameter["name"]) for parameter in definition.space["parameters"]),
@@ -112,9 +113,4 @@ def _middle(values: Sequence[float]) -> float | None:
         return None
     middle = median(values)
     whole = all(isinstance(value, int) for value in values) and middle == int(middle)
-    return int(middle) if whole else _figure(middle)
-
-
-def _figure(value: float) -> float:
-    """Return a computed value rounded to 12 digits, without its rounding errors."""
-    return float(f"{value:.12g}")
+    return int(middle) if whole else without_rounding_error(middle)

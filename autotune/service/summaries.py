@@ -11,6 +11,7 @@ from typing import Any
 
 from autotune.decisions.table import table_of
 from autotune.errors import StorageError
+from autotune.formatting import without_rounding_error
 from autotune.pictures import Chart, charts_of
 from autotune.pictures.charts import in_order
 from autotune.pictures.importance import IMPORTANCE, importance
@@ -224,8 +225,8 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "trials": summary.finished,
         "budget": summary.study.budget.most,
         "failures": dict(standings.counts),
-        "baseline": None if baseline is None else standings.value(baseline),
-        "best": standings.value(best) if best is not None and best.complete else None,
+        "baseline": None if baseline is None else without_rounding_error(standings.value(baseline)),
+        "best": without_rounding_error(standings.value(best)) if best is not None and best.complete else None,
         "speed_up": None if speed_up is None else speed_up.ratio,
         "interval": None if speed_up is None else speed_up.interval,
         "verdict": json_value(summary.verdict_sentence()),
@@ -289,7 +290,7 @@ def trial_model(summary: Summary, trial: Any) -> Trial | None:  # noqa: ANN401  
     return Trial(
         trial=trial.number,
         configuration=json_value(dict(trial.configuration)),
-        value=summary.standings.value(trial),
+        value=without_rounding_error(summary.standings.value(trial)),
         runs=trial.measured(summary.standings.metric.name),
     )
 

@@ -55,6 +55,12 @@ def test_a_confirmed_winner_is_reported():
     assert "verdict: 2.000 times as fast" in text
 
 
+def test_values_are_shown_as_they_were_measured():
+    found = summary(trial(0, took(16.7), took(16.3), took(16.0), np=8))
+    assert found.to_dict()["best"]["value"] == 16.3
+    assert brief_of(found)["best"] == 16.3
+
+
 def test_a_study_without_facts_and_failures_does_not_mention_them():
     text = replace(summary(trial(0, took(2.0), np=8)), definition=definition(small_space(), facts={})).text()
     assert text.startswith("study qe: 1 trial\n")
