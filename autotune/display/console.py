@@ -37,7 +37,7 @@ class Running:
         elapsed_s: The time since the start of the run.
         progress: The last progress that the program reported.
         label: The side of a comparison.
-        waits: Why the job has not started yet; empty once it has.
+        waits: Why its job has not started yet, or has left no result; empty while it runs.
     """
 
     number: int | None

@@ -259,13 +259,15 @@ class BatchExecutor(Executor):
             self._refused.append((task, not_started(task, RefusedError(msg))))
 
     def _note_waits(self, statuses: Mapping[str, JobStatus]) -> None:
-        """Store why each job waits, and report each new reason."""
+        """Store why each job waits in the queue or for its result file, and report each new reason."""
         queued = {run: status.message for run, status in statuses.items() if status.state is JobState.QUEUED}
-        self._waits = {run: message or IN_QUEUE for run, message in queued.items()}
-        for reason in dict.fromkeys(filter(None, queued.values())):
-            run, *others = (run for run, message in queued.items() if message == reason)
-            more = f" and {len(others)} more" if others else ""
-            self._report(f"the job of run {run}{more} waits: {reason}", reason)
+        gone = {run: status.message for run, status in statuses.items() if _lacks_file(status)}
+        self._waits = {run: message or IN_QUEUE for run, message in queued.items()} | gone
+        for told, what in ((queued, " waits"), (gone, "")):
+            for reason in dict.fromkeys(filter(None, told.values())):
+                run, *others = (run for run, message in told.items() if message == reason)
+                more = f" and {len(others)} more" if others else ""
+                self._report(f"the job of run {run}{more}{what}: {reason}", reason)
 
     def _report(self, text: str, about: str = "") -> None:
         """Report what keeps the study waiting, once while it lasts; `about` identifies the reason, else the text."""
@@ -273,3 +275,8 @@ class BatchExecutor(Executor):
         if now - self._reported_at.get(about, -inf) > _QUIET_S:
             self._say(text)
         self._reported_at[about] = now
+
+
+def _lacks_file(status: JobStatus) -> bool:
+    """Whether a job is gone, and its result file is late."""
+    return status.state is JobState.RUNNING and status.message != ""

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,12 @@ from launchers.job import EndReason, JobState, JobStatus
 from launchers.node import CLAIM_FILE
 from launchers.supervisor import WALL_TIME_REACHED
 
+GONE_FILE = ".autotune-gone"
+"""Holds a job's number and since when (seconds since 1970) it has been gone without a status file."""
+
 _ERROR = re.compile(r"\b(error|unable|not found)\b", re.IGNORECASE)
 _LINES, _CHARACTERS = 5, 400
+_MINUTE_S = 60.0
 
 WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
 """Ends that leave a job no time to write a status file, so that waiting for one is useless."""
@@ -71,6 +76,38 @@ def status_after_suspension(status: JobStatus) -> JobStatus:
     return replace(
         status, state=JobState.LOST, reason=EndReason.PREEMPTED, exit_code=None, message="was suspended for a while"
     )
+
+
+def waits_for_file(report: JobReport | None, patience_s: float) -> str:
+    """Return what a job that is gone waits for, for a person."""
+    if report is None:
+        what = "the scheduler no longer knows its job"
+    elif report.message and report.state is JobState.LOST:
+        what = report.message
+    else:
+        what = "its job was killed with SIGKILL" if report.exit_code in _KILLED else "its job has ended"
+    return f"{what}; waiting up to {_duration(patience_s)} for its result file"
+
+
+def is_killed(report: JobReport | None) -> bool:
+    """Whether a report says that the job's supervisor cannot have ended in order: killed, or its node has failed."""
+    return report is not None and (report.state is JobState.LOST or report.exit_code in _KILLED)
+
+
+def gone_for_s(folder: Path, number: str) -> float:
+    """Return how long a job has been gone without a status file, also for earlier sessions; note it the first time."""
+    now, file = time.time(), folder / GONE_FILE
+    with suppress(OSError, ValueError):
+        job, since = file.read_text(encoding="ascii").split()
+        if job == number:
+            return max(0.0, now - float(since))
+    with suppress(OSError, ValueError):
+        file.write_text(f"{number} {now}", encoding="ascii")
+    return 0.0
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / _MINUTE_S:.0f} min" if seconds >= _MINUTE_S else f"{seconds:.0f} s"
 
 
 def status_without_file(report: JobReport, folder: Path) -> JobStatus:

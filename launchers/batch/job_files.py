@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from launchers.base import LaunchError
+from launchers.batch.job_ends import GONE_FILE
 from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job
 from launchers.node import CLAIM_FILE, JOB_FILE
@@ -22,7 +23,10 @@ SUBMIT_FILE = ".autotune-job.submit"
 ANSWER_FILE = ".autotune-submitted"
 
 _OF_A_RUN = frozenset(
-    {STATUS_FILE, AFFINITY_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR}
+    {
+        *(STATUS_FILE, AFFINITY_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, GONE_FILE),
+        *(QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR),
+    }
 )
 
 

@@ -27,11 +27,15 @@ from launchers.batch.commands import (
 )
 from launchers.batch.energy import EnergyAccounting
 from launchers.batch.job_ends import (
+    GONE_FILE,
     WITHOUT_STATUS,
+    gone_for_s,
+    is_killed,
     status_after_suspension,
     status_of_forgotten,
     status_of_unreported_end,
     status_without_file,
+    waits_for_file,
     was_ended_by_others,
     with_scheduler_reason,
 )
@@ -63,6 +67,10 @@ from launchers.status import read_shared_status, read_status
 _GRACE_S = 3.0
 # Shared file systems may show a file that another machine wrote only after a delay.
 _PATIENCE_S = 180.0
+# A node that has failed writes no more. NFS shows what it had written within a minute (acregmax, acdirmax).
+_FAILED_PATIENCE_S = 60.0
+# A file that is later than this is worth a message.
+_USUAL_DELAY_S = 10.0
 _LONGEST_PAUSE_S = 600.0
 _CANCEL_PATIENCE_S, _REPEAT_CANCEL_S = 120.0, 15.0
 _PAUSE_S, _PAUSE_S_A_JOB = 0.05, 0.001
@@ -375,15 +383,21 @@ class BatchLauncher:
 
     def _note_report(self, job_id: str, report: JobReport | None, now: float) -> None:
         known = self._job_by_id(job_id)
+        is_news = known.report is None or known.gone_since is not None
         if report is not None:
             known.report = report
             known.suspended = known.suspended or report.suspended
-        is_over = report is None or report.state in {JobState.ENDED, JobState.LOST}
-        if not is_over:
+        if report is not None and not _is_over(report):
+            if is_news:
+                with suppress(OSError):
+                    (known.folder / GONE_FILE).unlink()
             known.gone_since = None
-        else:
-            known.gone_since = now if known.gone_since is None else known.gone_since
-            known.gone_until = now
+            return
+        if known.gone_since is None:
+            # A session that resumes the job goes on waiting where the last one stopped.
+            is_written = read_status(known.folder) is not None
+            known.gone_since = now - (0.0 if is_written else gone_for_s(known.folder, known.number))
+        known.gone_until = now
 
     def _decide_status(self, job_id: str, status: JobStatus | None) -> JobStatus:
         """Return the status of a job whose files do not say everything; `status` is what its own file says."""
@@ -396,7 +410,7 @@ class BatchLauncher:
             return JobStatus(JobState.QUEUED, message=report.message, never_starts=report.never_starts)
         # The job may have ended after its files were read and before the scheduler was queried.
         status = status or read_shared_status(folder)
-        over = report is not None and report.state in {JobState.ENDED, JobState.LOST}
+        over = _is_over(report)
         if status is not None:
             if over and report is not None:
                 status = with_scheduler_reason(status, report)
@@ -411,7 +425,20 @@ class BatchLauncher:
             known.ended = JobStatus(JobState.ENDED, EndReason.CANCELLED)
         elif self._is_forgotten(known) and self._delete_and_confirm(known):
             known.ended = status_of_forgotten(known.number, folder)
-        return known.ended or JobStatus(JobState.RUNNING)
+        return known.ended or JobStatus(JobState.RUNNING, message=self._waits_for_file(known))
+
+    def _waits_for_file(self, known: KnownJob) -> str:
+        """Return why a job that is gone still counts as running; empty while its status file is not late."""
+        if known.gone_since is None or known.cancelled:
+            return ""
+        report = known.report if _is_over(known.report) else None
+        is_late = self._clock() - known.gone_since >= _USUAL_DELAY_S
+        return waits_for_file(report, self._patience_for(known)) if is_late or is_killed(report) else ""
+
+    def _patience_for(self, known: KnownJob) -> float:
+        """Return how long the status file of a job that is gone may take to appear here."""
+        failed = known.report is not None and known.report.state is JobState.LOST
+        return min(_FAILED_PATIENCE_S, self._patience_s) if failed else self._patience_s
 
     def _follow_claiming_job(self, known: KnownJob) -> bool:
         """Whether another job of the same submission claimed the folder; if so, follow that one from now on."""
@@ -432,7 +459,7 @@ class BatchLauncher:
 
     def _has_waited(self, known: KnownJob) -> bool:
         """Whether a status file written on another machine would be visible here by now."""
-        return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_s
+        return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_for(known)
 
     def _is_forgotten(self, known: KnownJob) -> bool:
         """Whether the scheduler has reported a job as unknown at least twice, `patience_s` apart."""
@@ -477,6 +504,10 @@ class SchedulerHostChoice:
         short = {host.partition(".")[0] for host in known}
         able = question.read(answer.stdout, self.site, cores) if answer.code == 0 else ()
         return next((Place(host) for host in able if host.partition(".")[0] not in short), None)
+
+
+def _is_over(report: JobReport | None) -> bool:
+    return report is not None and report.state in {JobState.ENDED, JobState.LOST}
 
 
 def _add_reasons(

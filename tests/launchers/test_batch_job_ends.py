@@ -3,9 +3,12 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.batch.job_ends import status_without_file
+from launchers.batch import BatchLauncher
+from launchers.batch.job_ends import GONE_FILE, status_without_file, waits_for_file
 from launchers.batch_systems.base import QUEUE_LOG, JobReport
 from launchers.supervisor import WALL_TIME_REACHED
+from launchers.batch_systems.slurm import SLURM
+from launchers.site import Site
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 
@@ -67,10 +70,67 @@ def test_node_failure_loses_the_run(queue, clock, submit, look):
     job_id, folder = submit()
     start(folder)
     queue.states["1"] = "NODE_FAIL|NodeDown"
-    assert look(job_id).state is JobState.RUNNING  # its status may be on its way
+    status = look(job_id)
+    assert status.state is JobState.RUNNING  # its status may be on its way
+    assert status.message == "a node of its job failed; waiting up to 1 min for its result file"
     clock.move(PATIENCE_S)
     status = look(job_id)
     assert (status.state, "node" in status.message) == (JobState.LOST, True)
+
+
+def test_failed_node_is_waited_for_no_longer_than_the_file_system_delays(queue, clock, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=POLL_S), queue, clock, patience_s=180.0)
+    queue.states["1"] = "NODE_FAIL|NodeDown"
+    launcher.poll([job_id])
+    clock.move(59.0)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    clock.move(1.0)
+    assert launcher.poll([job_id])[job_id].state is JobState.LOST
+
+
+@pytest.mark.parametrize(
+    ("state", "says"), [("COMPLETED", "its job has ended"), (None, "the scheduler no longer knows its job")]
+)
+def test_status_file_that_is_late_is_reported(launcher, queue, clock, submit, look, state, says):
+    job_id, folder = submit()
+    start(folder)
+    if state is None:
+        queue.states.clear()
+    else:
+        queue.states["1"] = state
+    assert not look(job_id).message
+    clock.move(10.0)
+    assert launcher.poll([job_id])[job_id].message == f"{says}; waiting up to 1 min for its result file"
+    end(folder)
+    assert not look(job_id).message
+
+
+def test_killed_job_is_reported_as_killed():
+    report = JobReport(JobState.ENDED, EndReason.EXITED, -9)
+    assert waits_for_file(report, 180.0) == "its job was killed with SIGKILL; waiting up to 3 min for its result file"
+
+
+def test_session_that_resumes_a_job_does_not_wait_anew(make, queue, clock, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = "COMPLETED"
+    assert look(job_id).state is JobState.RUNNING
+    number, since = (folder / GONE_FILE).read_text().split()
+    (folder / GONE_FILE).write_text(f"{number} {float(since) - PATIENCE_S}")
+    assert make().poll([job_id])[job_id].state is JobState.ENDED
+
+
+def test_job_that_comes_back_after_a_session_was_killed_is_waited_for_in_full(make, queue, clock, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states.clear()
+    look(job_id)
+    assert (folder / GONE_FILE).exists()
+    queue.states["1"] = "RUNNING"
+    assert make().poll([job_id])[job_id].state is JobState.RUNNING
+    assert not (folder / GONE_FILE).exists()
 
 
 def test_job_that_is_queued_again_has_not_ended(queue, submit, look):

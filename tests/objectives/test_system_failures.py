@@ -163,7 +163,10 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup
         (f"reading\nno such grid\n{OPEN_MPI}", "no such grid"),
         (f"no such grid\n{HYDRA}", "no such grid"),
         ("no such grid\nsrun: error: n1: task 0: Exited with exit code 1\n", "no such grid"),
-        (f"{LINE}\nThe value of the MCA parameter\nplm is unknown.\n\n  Value: x\n{LINE}\n", "The value of the MCA parameter plm is unknown."),
+        (
+            f"{LINE}\nThe value of the MCA parameter\nplm is unknown.\n\n  Value: x\n{LINE}\n",
+            "The value of the MCA parameter plm is unknown.",
+        ),
         ("Traceback (most recent call last):\n  File x\nValueError: {\n}\n", "ValueError: {"),
         (OPEN_MPI, "Primary job terminated normally, but 1 process returned"),
         (f"{LINE}\n\n", "no output"),

@@ -151,6 +151,15 @@ def test_why_jobs_wait_is_said_when_it_changes_and_told_of_each_run(executor, qu
     assert executor.why_waits("00003") == "its job is not submitted yet"
 
 
+def test_a_result_file_that_is_late_is_told_at_once(executor, queue, said, tmp_path):
+    executor.submit(task(tmp_path))
+    queue.says["paper:00000"] = JobStatus(JobState.RUNNING, message="its node failed; waiting up to 1 min")
+    executor.wait(1.0)
+    executor.wait(1.0)
+    assert said == ["the job of run 00000: its node failed; waiting up to 1 min"]
+    assert executor.why_waits("00000") == "its node failed; waiting up to 1 min"
+
+
 def test_a_job_whose_note_the_storage_does_not_take_is_not_submitted_twice(queue, tmp_path):
     def away(*_):
         msg = "the storage is away"
@@ -237,9 +246,6 @@ def test_a_scheduler_that_takes_nothing_and_tells_nothing_says_each_once(executo
     queue.trouble, queue.full = "cannot connect to server", 10
     executor.submit(task(tmp_path, 1))
     executor.wait(200.0)
-    queue.full = 0
-    executor.wait(200.0)
-    assert len(queue.jobs) == 2
     assert len(said) == 2
     assert sum("cannot connect to server" in line for line in said) == 1
     # Much later it is news again.
