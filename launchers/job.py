@@ -70,6 +70,8 @@ class Job:
         mpi: How ranks are started; None for a program that is started directly.
         resources: The cores, nodes and cards of the job.
         time_limit_s: After how many seconds the job is stopped; None for no limit.
+        walltime_s: Seconds that are expected to suffice, for the wall time that a batch system is asked for; None or
+            infinite for that of the site.
         name: The name that people see.
         prepare: Commands that run before `argv`, in order, in the same folder and environment, once whatever the number
             of ranks (`launchers.steps`).
@@ -92,6 +94,7 @@ class Job:
     mpi: MpiStart | None = None
     resources: Resources = Resources()
     time_limit_s: float | None = None
+    walltime_s: float | None = None
     name: str = "job"
     prepare: tuple[tuple[str, ...], ...] = ()
     copies: tuple[tuple[str, str], ...] = ()

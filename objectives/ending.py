@@ -7,6 +7,9 @@ from launchers import EndReason, JobState
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, TimedOut
 from objectives.system_failures import DISK, failure_by, find_system_failure
 
+LOST = "lost"
+"""The code of a run of whose end nothing is known, or that others ended."""
+
 NO_ROOM = "no room is left in "
 """Begins a launcher's message that /dev/shm or TMPDIR was full during a run; memory mapped from there dies of SIGBUS.
 """
@@ -38,7 +41,7 @@ def check_ending(output: Output) -> None:
     status = output.status
     if status.state is not JobState.ENDED or status.reason in {EndReason.NOT_STARTED, EndReason.CANCELLED}:
         msg = status.message or "the job was lost: it is unknown how it ended"
-        raise InfrastructureError(msg, code="lost")
+        raise InfrastructureError(msg, code=LOST)
     if status.reason is EndReason.TIMED_OUT:
         msg = f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s"
         raise TimedOut(msg, code="time-limit")

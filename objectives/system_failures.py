@@ -87,8 +87,8 @@ _RULES = (
 
 # A line of signs only, with which programs draw frames.
 _RULE = re.compile(r"[^\w\s]+")
-# What start commands say of the end of any program; what went wrong is said elsewhere. Open MPI and PRRTE, MPICH's Hydra
-# and Intel MPI, Slurm.
+# What start commands say of the end of any program, which is not why it failed: Open MPI and PRRTE, MPICH's Hydra and
+# Intel MPI, Slurm.
 _START_COMMANDS = re.compile(
     r"(?:mpirun|mpiexec|prterun|orterun|prun) (?:detected|has exited|noticed)|^Primary job +terminated normally"
     r"|MPI_ABORT was invoked|application called MPI_Abort|(?:BAD TERMINATION OF ONE OF )?YOUR APPLICATION"

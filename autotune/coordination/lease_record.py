@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any, Self
 
 from autotune.execution.capping import Cap, OptimisticInput
@@ -29,6 +30,7 @@ class LeaseRecord:
         seed: Seed of the run.
         attempt: Number of this try.
         scheduler: Batch system that has the job; empty if the run ends with its tuner.
+        walltime_s: Seconds that were expected to suffice, for the wall time of the job; None for that of the site.
     """
 
     purpose: Purpose
@@ -40,18 +42,26 @@ class LeaseRecord:
     seed: int
     attempt: int
     scheduler: str
+    walltime_s: float | None = None
 
     @classmethod
     def of(cls, task: Task, purpose: Purpose, job: Mapping[str, Any], started: str, scheduler: str) -> Self:
         """Return the record of a run that starts now; `job` is its description."""
         cap = None if task.cap is None else replace(task.cap, pace=None)
-        return cls(purpose, job, task.job.name, task.job.time_limit_s, started, cap, task.seed, task.attempt, scheduler)
+        name, limit_s, walltime_s = task.job.name, task.job.time_limit_s, task.job.walltime_s
+        walltime_s = None if walltime_s == inf else walltime_s
+        return cls(purpose, job, name, limit_s, started, cap, task.seed, task.attempt, scheduler, walltime_s)
 
     def task(
         self, key: int, objective: Objective, *, reference: Answer | None = None, segment: Segment | None = None
     ) -> Task:
         """Return the task of the run, for a session that resumes it."""
-        job = replace(job_from_description(self.job), name=self.name, time_limit_s=self.time_limit_s)
+        job = replace(
+            job_from_description(self.job),
+            name=self.name,
+            time_limit_s=self.time_limit_s,
+            walltime_s=self.walltime_s,
+        )
         return Task(key, job, objective, reference, self.cap, segment, self.seed, self.attempt)
 
     def to_dict(self) -> dict[str, Any]:

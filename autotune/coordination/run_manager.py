@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, Self
 
 from autotune.coordination.cleaner import Cleaner
@@ -12,7 +13,7 @@ from autotune.coordination.neighbours import Neighbours
 from autotune.coordination.nodes import Nodes
 from autotune.coordination.quiet_machine import QuietMachine
 from autotune.coordination.run_factory import RunFactory
-from autotune.coordination.run_gate import RunGate
+from autotune.coordination.run_gate import LongestRuns, RunGate
 from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Display
@@ -23,12 +24,13 @@ from autotune.execution.executor import Executor
 from autotune.execution.halves import Halves
 from autotune.execution.run_folder import mark_unread
 from autotune.execution.segments import Segment
-from autotune.execution.task import NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, describe_job
+from autotune.execution.task import CUT_SHORT, NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, describe_job
 from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.study import Purpose, Run
 from autotune.storage.study_store import StudyStore
 from launchers.mpi import MpiFlavour
 from objectives.base import Answer, Objective
+from objectives.ending import LOST
 
 
 @dataclass
@@ -73,7 +75,8 @@ class RunManager:
 
     def for_objective(self, objective: Objective) -> Self:
         """Return a manager of another objective's runs, which learns separately how slow they are."""
-        return replace(self, factory=replace(self.factory, objective=objective), gate=replace(self.gate))
+        gate = replace(self.gate, longest=LongestRuns())
+        return replace(self, factory=replace(self.factory, objective=objective), gate=gate)
 
     def prepare(  # noqa: PLR0913  by keyword
         self,
@@ -146,7 +149,8 @@ class RunManager:
         resources = self.pool.take(task.job.resources) if self.gate.admits(task) else None
         if resources is None:
             return None
-        placed = replace(planned, task=replace(task, job=replace(task.job, resources=resources)))
+        task = self.gate.with_walltime(replace(task, job=replace(task.job, resources=resources)))
+        placed = replace(planned, task=task)
         described = describe_job(placed.task.job, self.flavour, on_site=bool(self.registry.scheduler))
         return RunInFlight(placed, datetime.now(UTC).isoformat(), described)
 
@@ -197,7 +201,7 @@ class RunManager:
 
     def _take_back(self, run: RunInFlight, outcome: Outcome) -> Run:
         self.in_flight.pop(run.name, None)
-        self.gate.learn(outcome)
+        self.gate.learn(outcome, run.task.job.resources.cores)
         self.nodes.learn(run, outcome)
         self.pool.give_back(run.task.job.resources)
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)
@@ -245,14 +249,14 @@ class RunManager:
     def plan_retry(self, run: RunInFlight, outcome: Outcome) -> PlannedRun | None:
         """Plan a failed run again if its configuration is not at fault; None after too many tries.
 
-        A job that was preempted, or that could not be placed, does not count as a try. A job that the batch system will
-        never take is not sent again.
+        A job that was preempted, that could not be placed, or whose wall time turned out too short, does not count as a
+        try. A job that the batch system will never take is not sent again.
 
         Raises:
             CannotRunHereError: The batch system takes no job of this site.
         """
         task = run.task
-        no_try = outcome.code in {PREEMPTED, NO_PLACE}
+        no_try = outcome.code in {PREEMPTED, NO_PLACE, CUT_SHORT}
         if outcome.code == REFUSED_ALL:
             msg = f"{outcome.message}\nso would be every job; fix the site's settings, then use the same command again"
             raise CannotRunHereError(msg)
@@ -266,7 +270,11 @@ class RunManager:
         fresh = self.prepare(task.key, run.purpose, run.name, segment=task.segment, seed=task.seed)
         # Its limits may differ from those of other runs.
         job = replace(
-            fresh.task.job, time_limit_s=task.job.time_limit_s, memory_limit_bytes=task.job.memory_limit_bytes
+            fresh.task.job,
+            time_limit_s=task.job.time_limit_s,
+            memory_limit_bytes=task.job.memory_limit_bytes,
+            # A job that was lost may have been ended at its wall time by a batch system that does not say so.
+            walltime_s=inf if outcome.code in {CUT_SHORT, LOST} else None,
         )
         again = replace(task, job=job, attempt=task.attempt + (not no_try), job_id=None)
         return replace(run.planned, task=again, inherited=fresh.inherited)

@@ -13,8 +13,9 @@ from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import host_state
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
-from launchers import STDOUT, EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Place, Resources
+from launchers import STDOUT, EndReason, Job, JobState, JobStatus, Launcher, LaunchError, MpiStart, Place, Resources
 from launchers.batch import RefusedError
+from launchers.batch.job_ends import was_ended_by_others
 from launchers.card import Card
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLines, run
@@ -42,6 +43,9 @@ PREEMPTED = "preempted"
 
 REFUSED = "refused"
 """The code of a run whose job the batch system will never accept, so it is submitted only once."""
+
+CUT_SHORT = "cut-short"
+"""The code of a run whose job was given too short a wall time by autotune; it runs again with that of the site."""
 
 NO_PLACE = "no-place"
 """The code of a run whose job cannot have the nodes that it named; it may run elsewhere."""
@@ -147,7 +151,22 @@ def outcome_of(task: Task, output: Output, watch: ProgressWatch) -> Outcome:
     """Return the outcome of a run: capped, failed or measured."""
     if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
         return _outcome_at_cap(task.cap, output, watch)
+    if _was_cut_short(task, output.status):
+        msg = "was ended at the wall time of its job, which earlier runs had suggested"
+        return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=CUT_SHORT, message=msg)
     return read_outcome(task.objective, output, task.reference, task.segment)
+
+
+def _was_cut_short(task: Task, status: JobStatus) -> bool:
+    """Whether a job was ended at a wall time that was only expected to suffice, and not at a limit of its run."""
+    enough_s, limit_s = task.job.walltime_s, apply_cap(task.job, task.cap).time_limit_s
+    if enough_s is None or enough_s == inf or status.state is not JobState.ENDED:
+        return False
+    elapsed_s = status.usage.elapsed_s
+    if status.reason is EndReason.TIMED_OUT:
+        return limit_s is None or elapsed_s < limit_s
+    # Some batch systems end a job at its wall time and do not say why.
+    return was_ended_by_others(status) and elapsed_s >= enough_s
 
 
 def read_outcome(objective: Objective, output: Output, reference: Answer | None, segment: Segment | None) -> Outcome:

@@ -247,13 +247,15 @@ def open_run_manager(opened: Opened) -> Iterator[RunManager]:
             resources.width,
             settings.deadline,
             settings.pause,
-            _slowest_s(opened.store),
             jobs_stay=bool(place.scheduler),
             check_held=opened.lock.check,
+            walltime_s=None if settings.queue is None else settings.queue.site.walltime_s,
         )
+        stored = opened.store.runs()
+        for run in stored:
+            gate.learn(run.outcome, run.cores)
         registry = RunRegistry(resources.executor, leases, place.scheduler)
         flavour, session, mark = settings.launcher.flavour, opened.facts.to_dict(), opened.store.mark
-        stored = opened.store.runs()
         if place.in_folders:
             cleaning.catch_up(stored)
         registry.inherit(stored)
@@ -334,7 +336,3 @@ def _check_meters(study: StudyFile, settings: SessionSettings, prepared: Prepare
             raise CannotRunHereError(why)
     if doubt := shared_meter(study, plan, settings.launcher):
         display.line(doubt)
-
-
-def _slowest_s(store: StudyStore) -> float | None:
-    return max((run.outcome.usage.elapsed_s for run in store.runs() if run.outcome.complete), default=None)

@@ -315,7 +315,9 @@ class BatchLauncher:
         return files
 
     def _request(self, job: Job) -> Request:
-        return make_request(replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job, self.site)
+        limits_s = [limit_s for limit_s in (job.time_limit_s, job.walltime_s) if limit_s is not None]
+        name = f"{self._prefix}-{job.name}" if self._prefix else job.name
+        return make_request(replace(job, name=name, time_limit_s=min(limits_s, default=None)), self.site)
 
     def _full_command(self, job: Job, *, confined: bool = False) -> list[str]:
         """Return what the node runs for a job that shares it, or for one that is `confined` to cores of its own."""

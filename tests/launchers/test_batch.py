@@ -83,6 +83,15 @@ def test_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
     assert len(queue.commands("squeue")) == 1
 
 
+@pytest.mark.parametrize(
+    ("walltime_s", "limit_s", "asked"),
+    [(None, None, "01:00:00"), (60.0, None, "00:03:00"), (60.0, 10.0, "00:03:00"), (float("inf"), None, "01:00:00")],
+)
+def test_wall_time_is_what_suffices_and_a_margin(launcher, tmp_path, walltime_s, limit_s, asked):
+    job = Job(("true",), tmp_path, time_limit_s=limit_s, walltime_s=walltime_s)
+    assert f"#SBATCH --time={asked}\n" in launcher.script(job)
+
+
 def test_gpu_numbers_follow_the_pci_bus(launcher, tmp_path):
     jobs = [Job(("train",), tmp_path, resources=Resources(gpus=gpus)) for gpus in (1, 0)]
     for shown in (launcher.preview, LocalLauncher().preview):

@@ -8,11 +8,12 @@ import pytest
 from autotune.errors import StorageError
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap
-from autotune.execution.task import NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, Task
+from autotune.execution.task import CUT_SHORT, NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, Task
 from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Place, Resources, Usage
 from launchers.batch import NoRoomError, QueueFullError, RefusedError
 from launchers.site import Site
 from objectives.base import FailureKind, Measurement, Progress
+from objectives.ending import check_ending
 from tests.support.fakes import SECONDS, PaperObjective
 
 QUEUED, RUNNING = JobStatus(JobState.QUEUED), JobStatus(JobState.RUNNING)
@@ -28,6 +29,14 @@ class Steps(PaperObjective):
     def measure(self, output):
         assert output.status == DONE
         return Measurement({SECONDS.name: float(output.stdout.split()[-1])})
+
+
+class Judged(Steps):
+    """Says how the job ended."""
+
+    def measure(self, output):
+        check_ending(output)
+        return Measurement({SECONDS.name: 1.0})
 
 
 class PaperQueue:
@@ -368,6 +377,28 @@ def test_the_cap_is_the_time_limit_of_the_job(executor, queue, tmp_path):
     queue.says["paper:00000"] = JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(6.0))
     ((_, outcome),) = executor.wait(1.0)
     assert (outcome.capped, outcome.bound) == (True, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "limit_s", "kind"),
+    [
+        # The batch system says why it ended the job, or it does not.
+        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(170.0)), None, FailureKind.INFRASTRUCTURE_ERROR),
+        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT), None, FailureKind.INFRASTRUCTURE_ERROR),
+        (JobStatus(JobState.ENDED, EndReason.CANCELLED, usage=Usage(170.0)), None, FailureKind.INFRASTRUCTURE_ERROR),
+        (JobStatus(JobState.ENDED, EndReason.EXITED, -15, Usage(170.0)), None, FailureKind.INFRASTRUCTURE_ERROR),
+        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(90.0)), 90.0, FailureKind.TIMED_OUT),
+    ],
+)
+def test_a_wall_time_that_was_only_expected_to_suffice_is_not_held_against_a_run(
+    executor, queue, tmp_path, status, limit_s, kind
+):
+    one = task(tmp_path)
+    executor.submit(replace(one, job=replace(one.job, walltime_s=60.0, time_limit_s=limit_s), objective=Judged()))
+    queue.says["paper:00000"] = status
+    ((_, outcome),) = executor.wait(1.0)
+    assert outcome.failure is kind
+    assert (outcome.code == CUT_SHORT) is (limit_s is None)
 
 
 def test_a_job_of_an_earlier_session_is_followed_and_not_submitted_again(executor, queue, notes, tmp_path):
