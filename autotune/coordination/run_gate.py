@@ -10,8 +10,8 @@ from autotune.execution.signals import Pause
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 
-# A wall time that a run exceeds costs the run; one that is too long only makes its job wait longer. Other configurations
-# may be much slower than those that are known.
+# A wall time that a run exceeds costs the run; one that is too long only makes its job wait longer. Configurations may
+# be much slower than those that are known.
 _ENOUGH = 3.0
 _LEAST_WALLTIME_S = 60.0
 

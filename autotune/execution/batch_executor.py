@@ -1,10 +1,11 @@
 """The executor of batch systems: one process follows many jobs, and may leave them to the next session."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from statistics import median
 
 from autotune.errors import BusyError
 from autotune.execution.capping import apply_cap
@@ -27,6 +28,9 @@ _HOPELESS_S = 300.0
 # A job that needs certain nodes may wait for ever, and few batch systems report that.
 _FOR_A_PLACE_S = 1800.0
 _AS_OTHERS = 2.0
+# Advise a pilot after this number of runs, if they wait at least this long: a pilot waits in the queue as well.
+_KNOWN_AFTER = 3
+_SHORT_WAIT_S = 10.0
 IN_QUEUE = "its job is in the queue"
 _NOT_SUBMITTED = "its job is not submitted yet"
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
@@ -116,6 +120,9 @@ class BatchExecutor(Executor):
         self._reported_at: dict[str, float] = {}
         self._waits: dict[str, str] = {}
         self._longest_s = 0.0
+        # Seconds that complete runs took, and that they waited; empty once the user knows.
+        self._times: list[tuple[float, float]] = []
+        self._advises = True
 
     def submit(self, task: Task) -> None:
         """Submit a task's job, later if the queue is full; follow a job that the task already has."""
@@ -196,6 +203,8 @@ class BatchExecutor(Executor):
                 self._waits[task.job.name] = IN_QUEUE
                 continue
             self._waiting.pop(place)
+        if self._waiting and len(self._followed) >= most:
+            self._report(f"{most} jobs are in the queue: max_jobs in the site file allows no more at a time")
         if self._later:
             self._later = False
             self._submit_at = self._clock() + self._launcher.site.poll_s
@@ -235,7 +244,26 @@ class BatchExecutor(Executor):
         if over:
             # There may be room in the queue.
             self._submit_at = self._clock()
-        return [(run.task, run.outcome(status)) for run, status in followed]
+        ended = [(run.task, run.outcome(status)) for run, status in followed]
+        # When the job of an earlier session was submitted is not known.
+        self._advise_pilot(
+            (outcome.usage.elapsed_s, now - run.since - outcome.usage.elapsed_s)
+            for (run, _), (task, outcome) in zip(followed, ended, strict=True)
+            if outcome.complete and task.job_id is None
+        )
+        return ended
+
+    def _advise_pilot(self, times: Iterable[tuple[float, float]]) -> None:
+        """Report once if runs take less time than they wait in the queue."""
+        self._times += times if self._advises else ()
+        if len(self._times) < _KNOWN_AFTER:
+            return
+        took_s, waited_s = (median(column) for column in zip(*self._times, strict=True))
+        self._times = self._times[-_KNOWN_AFTER:]
+        if waited_s >= max(_SHORT_WAIT_S, took_s):
+            self._advises, self._times = False, []
+            times = f"runs take {took_s:.3g} s and wait {waited_s:.0f} s in the queue"
+            self._say(f"{times}: `autotune pilot` makes them in one job")
 
     def _give_up_misplaced(self, job_id: str, followed: _Followed, status: JobStatus, waited_s: float) -> None:
         """Delete a job that has waited for certain nodes much longer than others waited for any node."""

@@ -275,11 +275,12 @@ def test_an_outage_is_reported_once_for_all_jobs(executor, queue, said, tmp_path
     assert said == ["the scheduler does not answer: cannot connect to server (3 jobs); jobs continue meanwhile"]
 
 
-def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp_path):
+def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, said, tmp_path):
     queue.site = Site("paper", max_jobs=60)
     for number in range(70):
         executor.submit(task(tmp_path, number))
     assert len(queue.jobs) == 60
+    assert said == ["60 jobs are in the queue: max_jobs in the site file allows no more at a time"]
     queue.says["paper:00000"] = DONE
     prints(tmp_path, "1.0\n")
     executor.wait(1.0)
@@ -300,6 +301,29 @@ def test_no_more_jobs_are_submitted_in_a_minute_than_the_site_allows(executor, q
     assert len(executor.wait(0.5)) == 1
     executor.wait(0.0)
     assert len(queue.jobs) <= 7
+
+
+@pytest.fixture
+def end_after(executor, queue, tmp_path):
+    def end_after(waited_s: float, number: int) -> None:
+        """Let a run of 7 s end after it has waited."""
+        executor.submit(task(tmp_path, number))
+        executor.wait(waited_s + DONE.usage.elapsed_s)
+        prints(tmp_path, "7.0\n", number)
+        queue.says[f"paper:{number:05d}"] = DONE
+        while not executor.wait(1.0):
+            pass
+
+    return end_after
+
+
+@pytest.mark.parametrize(("waited_s", "lines"), [(2.0, 0), (60.0, 1)])
+def test_a_pilot_is_advised_once_if_runs_are_shorter_than_their_wait(end_after, said, waited_s, lines):
+    for number in range(8):
+        assert not said or number >= 3
+        end_after(waited_s, number)
+    pilot = "runs take 7 s and wait 60 s in the queue: `autotune pilot` makes them in one job"
+    assert said == [pilot] * lines
 
 
 def test_a_job_that_is_refused_is_a_failure_of_the_machine(executor, queue, tmp_path):
@@ -380,24 +404,24 @@ def test_the_cap_is_the_time_limit_of_the_job(executor, queue, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "limit_s", "kind"),
+    ("status", "limit_s"),
     [
         # The batch system says why it ended the job, or it does not.
-        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(170.0)), None, FailureKind.INFRASTRUCTURE_ERROR),
-        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT), None, FailureKind.INFRASTRUCTURE_ERROR),
-        (JobStatus(JobState.ENDED, EndReason.CANCELLED, usage=Usage(170.0)), None, FailureKind.INFRASTRUCTURE_ERROR),
-        (JobStatus(JobState.ENDED, EndReason.EXITED, -15, Usage(170.0)), None, FailureKind.INFRASTRUCTURE_ERROR),
-        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(90.0)), 90.0, FailureKind.TIMED_OUT),
+        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(170.0)), None),
+        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT), None),
+        (JobStatus(JobState.ENDED, EndReason.CANCELLED, usage=Usage(170.0)), None),
+        (JobStatus(JobState.ENDED, EndReason.EXITED, -15, Usage(170.0)), None),
+        (JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(90.0)), 90.0),
     ],
 )
 def test_a_wall_time_that_was_only_expected_to_suffice_is_not_held_against_a_run(
-    executor, queue, tmp_path, status, limit_s, kind
+    executor, queue, tmp_path, status, limit_s
 ):
     one = task(tmp_path)
     executor.submit(replace(one, job=replace(one.job, walltime_s=60.0, time_limit_s=limit_s), objective=Judged()))
     queue.says["paper:00000"] = status
     ((_, outcome),) = executor.wait(1.0)
-    assert outcome.failure is kind
+    assert (outcome.failure is FailureKind.TIMED_OUT) is (limit_s is not None)
     assert (outcome.code == CUT_SHORT) is (limit_s is None)
 
 
