@@ -33,7 +33,7 @@ from objectives.base import (
     RunFailure,
     RunJob,
 )
-from objectives.command_check import find_mentions, is_made_by_run, missing_programs, read_command_options
+from objectives.command_check import find_binding, find_mentions, is_made_by_run, missing_programs, read_command_options
 from objectives.command_facts import read_facts
 from objectives.command_options import AnswerOptions, CommandOptions
 from objectives.ending import check_disk, check_ending
@@ -247,11 +247,23 @@ def make_plan(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes,
         mentions=find_mentions(options, files),
         identity=_identity(options, files, found),
         reading=_reading_identity(options),
+        notes=_binding_notes(options) if nodes.shared else (),
         output_files=_files_read(options),
         warnings=tuple(option_warnings(options, objective.metrics[0])),
         read_figures=partial(_read_figures, options),
         shape=_shape(options) if objective.metrics[0].is_pace else None,
     )
+
+
+def _binding_notes(options: CommandOptions) -> tuple[str, ...]:
+    binding = find_binding(options)
+    if binding is None:
+        return ()
+    note = (
+        f"{binding} binds the program to cores by number; two runs on parts of a node may get the same, unless the batch "
+        "system keeps jobs apart: exclusive = true in the site file gives each run whole nodes"
+    )
+    return (note,)
 
 
 def _shape(options: CommandOptions) -> Shape | None:

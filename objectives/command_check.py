@@ -14,13 +14,24 @@ from objectives.figure import UNIT_GROUP
 from objectives.file_options import RunFile, find_repeated_names, making_programs, mentions_in_files, read_run_files
 from objectives.mentions.count import count_mentions
 from objectives.mentions.templates import mentions_in, template_errors
-from objectives.mentions.words import missing_program, program_of, word_places
+from objectives.mentions.words import flatten, missing_program, program_of, word_places
 from objectives.patterns import NO_PATTERN
 from objectives.run_files import name_error
 from objectives.toml_text import quoted
 from objectives.validation import problems_in
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem
+
+# OpenMP of any compiler, of GCC and of Intel; Open MPI 4 and 5, Intel MPI, MVAPICH; Slurm.
+_BINDING_VARIABLE = re.compile(
+    r"OMP_PROC_BIND|OMP_PLACES|GOMP_CPU_AFFINITY|KMP_AFFINITY|OMPI_MCA_hwloc_base_binding_policy"
+    r"|PRTE_MCA_hwloc_default_binding_policy|I_MPI_PIN\w*|MV2_CPU_(?:BINDING_POLICY|MAPPING)|SLURM_CPU_BIND"
+)
+_NO_BINDING = frozenset({"false", "none", "no", "off", "0", "disabled"})
+_BINDING_WORDS = re.compile(
+    r"(?:^|[\s/])(taskset|likwid-pin|likwid-mpirun|numactl(?=.* (?:-[CN]|--physcpubind|--cpunodebind))"
+    r"|-pin on|--bind-to (?!none)\S+|--cpu-bind=(?!none|no\b)\S+)(?=[\s=]|$)"
+)
 
 
 def read_command_options(
@@ -59,6 +70,17 @@ def find_mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[
     for mention in found:
         first.setdefault((mention.key, mention.least), mention)
     return tuple(first.values())
+
+
+def find_binding(options: CommandOptions) -> str | None:
+    """Return what binds a command to cores by their numbers, a variable or a word of it; None if nothing does."""
+    for name, value in options.environment.items():
+        if _BINDING_VARIABLE.fullmatch(name) and value.strip().lower() not in _NO_BINDING:
+            return name
+    words = flatten(options.argv)
+    command = " ".join([Path(words[0]).name, *words[1:]]) if words else ""
+    match = _BINDING_WORDS.search(command)
+    return match[1] if match else None
 
 
 def missing_programs(options: CommandOptions) -> list[Problem]:

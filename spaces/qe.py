@@ -47,6 +47,7 @@ class QeFacts:
         oversubscribe: Whether more ranks than cores are allowed, up to `max_ranks`.
         change_path: Whether to include options that change the path to the solution.
         change_output: Whether to include options that change which scratch files are written.
+        shared_nodes: Whether jobs on a part of a node may use the same cores.
         inputs: The values of these options in the input file, in lower case.
         node_memory_bytes: Memory of a node; 0 if unknown.
         pool_bytes: The memory that every pool needs, by pw.x's own estimate; 0 if unknown.
@@ -71,6 +72,7 @@ class QeFacts:
     oversubscribe: bool = False
     change_path: bool = False
     change_output: bool = False
+    shared_nodes: bool = False
     inputs: Mapping[str, str] = field(default_factory=dict)
     node_memory_bytes: int = 0
     pool_bytes: int = 0
@@ -336,6 +338,10 @@ def _machine_rules(facts: QeFacts, names: set[str]) -> tuple[Constraint, ...]:
     if facts.cores > facts.cores_per_node:
         rule = f"{used} <= cores_per_node or {used} % cores_per_node == 0"
         rules.append(Constraint("whole nodes", rule, "beyond one node, nodes are used whole"))
+    if facts.shared_nodes and facts.rank_limit > _BOUND_ANYWAY:
+        rule = f"bind_to != 'core' or {used} % cores_per_node == 0"
+        words = "two jobs on one node would bind their ranks to the same cores (exclusive = true in the site file)"
+        rules.append(Constraint("bound ranks fill nodes", rule, words))
     if facts.memory_may_lack:
         rules.append(_memory_rule(facts, names))
     if "threads" in names:

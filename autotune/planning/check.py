@@ -19,7 +19,7 @@ from autotune.planning.duets import duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.missing_values import missing_values
 from autotune.planning.named_programs import named_programs
-from autotune.planning.prepare import check_secrets, options_planner
+from autotune.planning.prepare import check_secrets, options_planner, plan_facts
 from autotune.planning.typed_options import blame_option, changed_keys, input_keys
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.misplaced import with_right_table
@@ -256,7 +256,7 @@ class _Check:
                 mentioned = find_mentions(checked, files)
             facts = dict.fromkeys(checked.facts, False)
             return Plan(CommandObjective(checked, files), (), (), facts, {}, mentions=mentioned)
-        options, wanted, nodes = checked, files, Nodes.of(self.machine.facts)
+        options, wanted, nodes = checked, files, Nodes.of(plan_facts(self.machine, self.launcher))
 
         def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:
             missing = nodes.missing(options.nodes, options.threads_per_core)
@@ -275,7 +275,8 @@ class _Check:
         with temporary_folder("plan") as scratch:
             folder = scratch / "plan"
             try:
-                planner = options_planner(study, self.machine, lambda job: run_job(job, self.launcher))
+                facts = plan_facts(self.machine, self.launcher)
+                planner = options_planner(study, facts, lambda job: run_job(job, self.launcher))
                 return plans_of(study, folder, planner)
             except PlanError as error:
                 if not registry.is_known(study.objective):

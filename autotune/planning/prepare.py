@@ -77,7 +77,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         return run_job(job, launcher)
 
     try:
-        plans = plans_of(study, folder, options_planner(study, machine, run_dry))
+        plans = plans_of(study, folder, options_planner(study, plan_facts(machine, launcher), run_dry))
     except PlanError as error:
         raise CannotRunHereError("\n".join(str(with_right_table(one)) for one in error.problems)) from error
     plan, space = join_space(study, plans.tuned, machine.facts)
@@ -108,14 +108,19 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     return Prepared(study, plan, space, definition, tuple(verified))
 
 
-def options_planner(study: StudyFile, machine: Machine, run_dry: Callable[[Job], Output]) -> PlanOptions:
+def plan_facts(machine: Machine, launcher: Launcher) -> dict[str, Any]:
+    """Return what a plan is told of the machine: its facts, and whether jobs on parts of a node may share cores."""
+    return {**machine.facts, "shared_nodes": launcher.queue is not None and not launcher.queue.site.exclusive}
+
+
+def options_planner(study: StudyFile, facts: Mapping[str, Any], run_dry: Callable[[Job], Output]) -> PlanOptions:
     """Return the function that plans the objective of a study with some options; `run_dry` makes its dry runs."""
 
     def plan(options: Mapping[str, Any], folder: Path, /, *, is_elsewhere: bool = False) -> Plan:
         return registry.plan(
             study.objective,
             resolve_replay(options, folder) if registry.runs(study.objective) == "recorded" else options,
-            machine={**machine.facts, "described": is_elsewhere},
+            machine={**facts, "described": is_elsewhere},
             run_job=run_dry,
             folder=folder,
         )

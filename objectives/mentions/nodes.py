@@ -20,17 +20,19 @@ class Nodes:
         count: The number of nodes.
         cores_each: The cores of a node.
         threads_per_core: The hardware threads of a core.
+        shared: Whether jobs on a part of a node may use the same cores.
     """
 
     count: int = 1
     cores_each: int = 1
     threads_per_core: int = 1
+    shared: bool = False
 
     @classmethod
     def of(cls, machine: Mapping[str, Any]) -> "Nodes":
         """Return the nodes of a machine with these facts."""
         names = ("nodes", "cores_per_node", "threads_per_core")
-        return cls(*(int(machine.get(name, 1)) for name in names))
+        return cls(*(int(machine.get(name, 1)) for name in names), shared=bool(machine.get("shared_nodes")))
 
     def nodes_for(self, cores: int) -> int:
         """Return how many nodes are needed for `cores`; all nodes if there are too few cores and ranks share them."""

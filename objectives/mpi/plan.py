@@ -48,7 +48,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     objective = MpiObjective(str(program), words, checked.seconds, cores, found.knobs.variables, metrics)
     if python is not None:
         objective = replace(objective, torch=backends.command(python))
-    placement, progress = _placement(checked, cores), _progress(checked)
+    shared_cores = int(machine["cores_per_node"]) if machine.get("shared_nodes") else None
+    placement, progress = _placement(checked, cores, shared_cores), _progress(checked)
     return Plan(
         objective=objective,
         parameters=(*_contexts(checked), *found.knobs.parameters, *placement[0], *progress[0]),
@@ -82,12 +83,20 @@ def _contexts(checked: MpiOptions) -> tuple[Parameter, ...]:
     )
 
 
-def _placement(checked: MpiOptions, cores: int) -> tuple[tuple[Parameter, ...], tuple[Constraint, ...]]:
+def _placement(
+    checked: MpiOptions, cores: int, shared_cores: int | None
+) -> tuple[tuple[Parameter, ...], tuple[Constraint, ...]]:
+    """Return the binding of ranks; jobs on a part of a node may share its `shared_cores`, unless it is None."""
     if "placement" not in checked.knobs:
         return (), ()
     bind_to = Choice(BIND_TO, ("core", "none"), optional=True, help="to what a rank is kept")
     rule = f"not is_set({BIND_TO}) or {BIND_TO} == 'none' or {RANKS} <= {cores}"
-    return (bind_to,), (Constraint("a core for each bound rank", rule, "ranks that share cores cannot be bound"),)
+    rules = [Constraint("a core for each bound rank", rule, "ranks that share cores cannot be bound")]
+    if shared_cores is not None:
+        rule = f"not is_set({BIND_TO}) or {BIND_TO} == 'none' or {RANKS} % {shared_cores} == 0"
+        words = "two jobs on one node would bind their ranks to the same cores (exclusive = true in the site file)"
+        rules.append(Constraint("bound ranks fill nodes", rule, words))
+    return (bind_to,), tuple(rules)
 
 
 def _progress(checked: MpiOptions) -> tuple[tuple[Parameter, ...], tuple[Constraint, ...]]:

@@ -312,6 +312,7 @@ def _space_facts(
         oversubscribe=checked.oversubscribe,
         change_path=checked.change_path,
         change_output=checked.change_output,
+        shared_nodes=bool(machine.get("shared_nodes")),
         node_memory_bytes=int(machine.get("memory_bytes", 0)),
         shared_bytes=seen.workload.memory_per_rank_bytes or 0,
         inputs=_own_choices(deck),

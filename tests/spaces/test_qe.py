@@ -65,6 +65,16 @@ def test_the_competitions_best_is_in_the_space():
     assert not space.contains({"np": 1536, "npool": 1, **base})
 
 
+def test_ranks_are_bound_only_where_no_other_job_has_the_same_cores():
+    base = {"npool": 1, "nbgrp": 1, "ntg": 1, "threads": 1}
+    part, whole = {"np": 24, "bind_to": "core", **base}, {"np": 48, "bind_to": "core", **base}
+    shared = space_of(replace(GADI, shared_nodes=True))
+    assert [space_of(GADI).contains(one) for one in (part, whole)] == [True, True]
+    assert [shared.contains(one) for one in (part, whole)] == [False, True]
+    assert shared.contains({"np": 24, "bind_to": "none", **base})
+    assert shared.contains({"np": 24, **base})
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [

@@ -16,8 +16,9 @@ from objectives.base import (
     RunFailure,
     TimedOut,
 )
-from objectives.command import plan
+from objectives.command import make_plan, plan
 from objectives.command_options import CommandOptions
+from objectives.mentions.nodes import Nodes
 from spaces import Integer, Space
 
 FULL = {
@@ -132,6 +133,29 @@ def test_a_run_has_no_gpus_where_their_number_is_unset_and_one_of_everything_els
     job = objective(gpus="cards", nodes="places").job({"nx": 3, "ny": 5, **configuration}, Context(tmp_path))
     assert (job.mpi, job.resources) == (MpiStart(1), Resources(1, 1, gpus))
     assert job.environment["OMP_NUM_THREADS"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("options", "binding"),
+    [
+        ({"environment": {"OMP_PROC_BIND": "{bind}"}}, "OMP_PROC_BIND"),
+        ({"environment": {"OMP_PROC_BIND": "false", "OMP_PLACES": "cores"}}, "OMP_PLACES"),
+        ({"environment": {"OMP_PROC_BIND": "FALSE", "I_MPI_PIN": "off"}}, None),
+        ({"argv": ["/usr/bin/taskset", "-c", "0-3", "solve"]}, "taskset"),
+        ({"argv": ["numactl", "-C", "0-3", "solve"]}, "numactl"),
+        ({"argv": ["numactl", "--interleave=all", "solve"]}, None),
+        ({"argv": ["gmx", "mdrun", "-pin", "on"]}, "-pin on"),
+        ({"argv": ["gmx", "mdrun", "-pin", "{pin}"]}, None),  # the study's own rule decides
+        ({"argv": ["solve", "-pinned", "on"]}, None),
+    ],
+)
+def test_a_command_that_binds_itself_is_warned_of_where_jobs_share_nodes(options, binding):
+    checked = CommandOptions.model_validate({"argv": ["solve"], **options})
+    notes = make_plan(checked, (), Nodes(shared=True), is_elsewhere=True).notes
+    assert [note.startswith(f"{binding} binds the program to cores") for note in notes] == [True] * (
+        binding is not None
+    )
+    assert make_plan(checked, (), Nodes(), is_elsewhere=True).notes == ()
 
 
 def test_more_hardware_threads_than_a_core_has_are_refused_before_a_run(tmp_path):

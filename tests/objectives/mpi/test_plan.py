@@ -122,6 +122,16 @@ def test_components_transport_and_placement_are_tuned_where_they_are_asked_for(t
     assert found.contains(base | {"btl_vader_single_copy_mechanism": "none"})
 
 
+def test_ranks_are_bound_only_where_no_other_job_has_the_same_cores(tools, tmp_path):
+    open_mpi(tools)
+    machine = {"cores": 4, "cores_per_node": 4, "shared_nodes": True}
+    options = {"knobs": ["placement"], "ranks": [2, 4]}
+    found = space(plan(options, machine=machine, run_job=run_job, folder=tmp_path / "plan"))
+    assert not found.contains({"collective": "allreduce", "ranks": 2, "bind_to": "core"})
+    assert found.contains({"collective": "allreduce", "ranks": 2, "bind_to": "none"})
+    assert found.contains({"collective": "allreduce", "ranks": 4, "bind_to": "core"})
+
+
 def test_nonblocking_ones_have_their_own_program_figures_and_algorithms(tools, tmp_path):
     open_mpi(tools)
     collectives = ["iallreduce", "ibcast", "iallgather", "ialltoall"]
