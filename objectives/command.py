@@ -260,8 +260,8 @@ def _binding_notes(options: CommandOptions) -> tuple[str, ...]:
     if binding is None:
         return ()
     note = (
-        f"{binding} binds the program to cores by number; two runs on parts of a node may get the same, unless the batch "
-        "system keeps jobs apart: exclusive = true in the site file gives each run whole nodes"
+        f"{binding} binds the program to cores by number; two runs on parts of a node may get the same, unless the "
+        "batch system keeps jobs apart: exclusive = true in the site file gives each run whole nodes"
     )
     return (note,)
 

@@ -260,6 +260,17 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
         _check_against(measurement.answer, reference)
 
 
+def with_checked_answer(outcome: Outcome, reference: Answer | None) -> Outcome:
+    """Return the outcome of a run whose answer is compared with the reference only after its end."""
+    if not outcome.complete:
+        return outcome
+    try:
+        check_answer(Measurement(outcome.metrics, answer=outcome.answer), reference)
+    except InvalidResult as failure:
+        return replace(outcome, metrics={}, answer=None, failure=failure.kind, code=failure.code, message=str(failure))
+    return outcome
+
+
 def _check_against(answer: Answer, reference: Answer) -> None:
     references = {part.name: part for part in reference.parts}
     if answer.parts and references:

@@ -72,6 +72,7 @@ class RepeatScheduler:
         inputs: The inputs of a study with several.
         block: The number of the present block of time.
         paces: Forecasts of programs that report their steps.
+        together: Whether the first runs of the default may be in flight together.
     """
 
     repeats: RepeatsSection
@@ -79,10 +80,12 @@ class RepeatScheduler:
     inputs: tuple[MixedInput, ...] = ()
     block: int = 0
     paces: Paces = field(default_factory=Paces)
+    together: bool = False
     apart: ClassVar[bool] = True
     """The observation of a trial depends on its own runs alone."""
     _warm_ups: int = 0
     _baselines: int = 0
+    _baselines_in_flight: int = 0
     _since_baseline: float = 0.0
     _left_alone: set[int] = field(default_factory=set)
     # The trials whose places on the front were judged certain, with the records that they were judged by.
@@ -97,7 +100,7 @@ class RepeatScheduler:
         """Return the next run; None if a new trial may start, or the runs in flight have to end first."""
         default = standings.default
         if default is not None and not self.is_ready(standings):
-            if default.number in busy:
+            if default.number in busy and not (self.together and self._missing(default) > self._baselines_in_flight):
                 return None
             return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else TUNING)
         free = (number for number in standings.open if number not in busy and number not in self._left_alone)
@@ -152,8 +155,11 @@ class RepeatScheduler:
             return False
         if default.number in self._left_alone or default.state is State.FAILED:
             return True
-        missing = self.repeats.baseline_runs - len(default.runs)
-        return self._warm_ups >= self.repeats.warm_up_runs and self._baselines > 0 and missing <= 0
+        return self._warm_ups >= self.repeats.warm_up_runs and self._missing(default) <= 0
+
+    def _missing(self, default: TrialRecord) -> int:
+        """Return how many runs the default still needs; at least one in each session."""
+        return max(self.repeats.baseline_runs - len(default.runs), 0 if self._baselines else 1)
 
     def _baseline_is_due(self, default: TrialRecord) -> bool:
         every = self.repeats.baseline_every
@@ -189,6 +195,7 @@ class RepeatScheduler:
         default = standings.default
         if default is None or step.trial.number != default.number or not step.series.is_tuning:
             return
+        self._baselines_in_flight += 1
         if self._baselines and self.is_ready(standings):
             self.block += 1
         self._since_baseline = 0.0
@@ -200,6 +207,7 @@ class RepeatScheduler:
             self._warm_ups += 1
         elif default is not None and purpose.trial == default.number:
             self._baselines += 1
+            self._baselines_in_flight -= 1
         else:
             self._since_baseline += _part(purpose, standings)
 

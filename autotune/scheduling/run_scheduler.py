@@ -16,10 +16,12 @@ class RunScheduler(Protocol):
     Attributes:
         apart: Whether the observation of a trial depends on its own runs alone.
         block: The number of the present block of time.
+        together: Whether the runs of the default that come before all others may be in flight together.
     """
 
     apart: ClassVar[bool]
     block: int
+    together: bool
 
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return the next run; None if a new trial may start, or the runs in flight have to end first."""

@@ -65,6 +65,7 @@ class SuccessiveHalvingScheduler:
     metric: Metric
     brackets: Sequence[Bracket]
     block: int = field(default=0, kw_only=True)
+    together: bool = field(default=False, init=False)
     apart: ClassVar[bool] = False
     """The observation of a paused trial depends on the other trials."""
     _left_alone: set[int] = field(default_factory=set, init=False)

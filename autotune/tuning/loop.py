@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from itertools import count
+from pathlib import Path
 
 from autotune.comparison.findings import kept_limits
 from autotune.comparison.time_left import tuning_left
@@ -12,9 +14,9 @@ from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Status
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import Curve, Segment, best_until, curve_of, join_segments
-from autotune.execution.task import Task
+from autotune.execution.task import Task, with_checked_answer
 from autotune.records.outcome import Outcome
-from autotune.records.series import WARM_UP
+from autotune.records.series import WARM_UP, RunId
 from autotune.records.study import Purpose, Run, State, TrialRecord
 from autotune.results.pareto import tradeoff_metrics
 from autotune.results.time_doubt import time_doubt
@@ -78,7 +80,7 @@ class TuningLoop:
         self._is_replay = store.definition.replay
         self._makes_runs = registry.runs(study.objective) == "launched"
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
-        self._scheduler = scheduler_of(store, study, self._space)
+        self._scheduler = scheduler_of(store, study, self._space, in_queue=bool(manager.registry.scheduler))
         limits = kept_limits(store, study.repeats.statistic)
         asker.sampler.set_limits(limits.limits)
         self._standings = Standings({}, self._metric, study.repeats.statistic, stored_verdict(store), limits)
@@ -91,7 +93,8 @@ class TuningLoop:
         # The trials whose race is over and that are not yet stored as settled.
         self._closed: dict[int, Observation] = {}
         self._in_flight = RunsInFlight()
-        self._machine_faults = 0
+        # Trials in a row that could not be run.
+        self._faulty: set[int] = set()
         self._is_time_doubted = False
         self._ends_at = float("inf")
         self._ending = Ending.BUDGET
@@ -151,10 +154,12 @@ class TuningLoop:
     def _workers(self) -> int:
         """Return how many runs may be in flight now.
 
-        The default configuration runs alone, because its answer is the reference of all others.
+        The default configuration runs alone, because its answer is the reference of all others. In a queue its first
+        runs wait together.
         """
         most = self._manager.executor.max_in_flight(self._budget.workers, len(self._in_flight))
-        return self._manager.gate.at_most(most if self._scheduler.is_ready(self._standings) else min(most, 1))
+        is_open = self._scheduler.together or self._scheduler.is_ready(self._standings)
+        return self._manager.gate.at_most(most if is_open else min(most, 1))
 
     def _launch_next(self, room: int = 1) -> bool:
         """Launch the next runs, at most `room`; return whether any started."""
@@ -240,7 +245,7 @@ class TuningLoop:
     def _prepare(self, step: Step) -> PlannedRun:
         trial, counts = step.trial, step.series.is_tuning
         self._scheduler.start(step, self._standings)
-        run_name = step.run_name
+        run_name = self._run_name(step)
         segment, lost = self._segment(step, run_name) if step.segment else (None, ())
         planned = self._manager.prepare(
             trial.number,
@@ -255,6 +260,15 @@ class TuningLoop:
         job = limit_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)
         planned = replace(planned, task=replace(planned.task, job=job))
         return replace(planned, lost=lost)
+
+    def _run_name(self, step: Step) -> str:
+        """Return the name of a step's run; each of a trial's runs that are in flight together has its own."""
+        trial, name = step.trial, step.run_name
+        if trial.number not in self._in_flight.busy and not self._scheduler.together:
+            return name
+        taken = self._in_flight.names | {Path(run.job.get("folder", "")).name for run in trial.runs}
+        numbers = count(len(trial.runs))
+        return next(name for number in numbers if (name := str(RunId(trial=trial.number, number=number))) not in taken)
 
     def _segment(self, step: Step, run_name: str) -> tuple[Segment, Curve]:
         """Return the segment of a step with its checkpoint, and the curve of its runs that were killed."""
@@ -275,7 +289,11 @@ class TuningLoop:
 
     def _collect(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
         """Process runs that ended: store all of them first, then continue from each, and settle them together."""
-        finished = [self._finish(self._in_flight.of(task), outcome) for task, outcome in ended]
+        finished: list[tuple[RunInFlight, Run]] = []
+        for task, outcome in ended:
+            answers = (run.outcome.answer for _, run in finished if run.outcome.complete)
+            reference = self._reference() or (next(answers, None) if self._messages.compares else None)
+            finished.append(self._finish(self._in_flight.of(task), outcome, reference))
         whole = [(before, run) for before, run in finished if run.is_kept]
         self._manager.store(self._store, whole)
         try:
@@ -288,7 +306,10 @@ class TuningLoop:
         finally:
             self._store_settled()
 
-    def _finish(self, run: RunInFlight, outcome: Outcome) -> tuple[RunInFlight, Run]:
+    def _finish(self, run: RunInFlight, outcome: Outcome, reference: Answer | None) -> tuple[RunInFlight, Run]:
+        if run.task.reference is None and self._scheduler.together:
+            # There was no reference when the default's first runs started together.
+            outcome = with_checked_answer(outcome, reference)
         if run.task.segment is not None:
             before = self._trials[run.task.key].runs
             outcome = join_segments(before[-1].outcome if before else None, outcome, run.task.segment, run.planned.lost)
@@ -296,7 +317,7 @@ class TuningLoop:
 
     def _count(self, run: Run) -> None:
         """Continue from a run that is stored."""
-        self._machine_faults = 0
+        self._faulty.clear()
         leaders_before = self._leaders.numbers()
         assert run.trial is not None
         if run.series.is_tuning:
@@ -349,13 +370,13 @@ class TuningLoop:
             self._manager.display.line(f"trial {number}: {outcome.message}; runs again")
             self._in_flight.wait(replace(again, lost=lost))
             return
-        self._machine_faults += 1
+        self._faulty.add(number)
         self._manager.give_up(run)
         self._scheduler.leave_alone(self._trials[number])
         self._manager.display.line(f"trial {number}: could not be run: {outcome.message}")
-        if self._machine_faults >= _BROKEN_AFTER:
+        if len(self._faulty) >= _BROKEN_AFTER:
             msg = (
-                f"{self._machine_faults} trials in a row could not be run, whatever their configuration; "
+                f"{len(self._faulty)} trials in a row could not be run, whatever their configuration; "
                 f"the last: {outcome.message}\n{what_to_do(outcome)}, then use the same command again"
             )
             raise CannotRunHereError(msg)
@@ -392,8 +413,11 @@ def limit_job(job: Job, step: Step, standings: Standings, *, caps: bool) -> Job:
     return replace(job, memory_limit_bytes=standings.limits.memory_bytes)
 
 
-def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunScheduler:
-    """Return what decides which run comes next: races, or rungs if the program works in steps."""
+def scheduler_of(store: StudyStore, study: StudyFile, space: Space, *, in_queue: bool = False) -> RunScheduler:
+    """Return what decides which run comes next: races, or rungs if the program works in steps.
+
+    Runs that are jobs `in_queue` of a batch system need no warm-up: that of one node warms no other.
+    """
     definition = store.definition
     if study.stopping is not None:
         return SuccessiveHalvingScheduler(
@@ -402,4 +426,6 @@ def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunSchedu
     metrics = tradeoff_metrics(definition)
     front = FrontRace(metrics, study.repeats.statistic) if metrics else None
     repeats = study.repeats if study.decisions is None else study.repeats.for_a_table
-    return RepeatScheduler(repeats, front, definition.mixed_inputs, paces=Paces(space))
+    if in_queue:
+        repeats = repeats.model_copy(update={"warm_up_runs": 0})
+    return RepeatScheduler(repeats, front, definition.mixed_inputs, paces=Paces(space), together=in_queue)

@@ -1,7 +1,7 @@
 """The runs of tuning that wait for cores, and those that are in flight."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,17 +38,26 @@ class _Followed:
 
 
 class RunsInFlight:
-    """Runs by the number of their trial, which is the key of their task; a trial has at most one run at a time."""
+    """Runs by name. The key of their tasks is the number of their trial.
+
+    Attributes:
+        busy: How many runs each trial has; without trials that have none.
+    """
 
     def __init__(self) -> None:
         """Start with no runs."""
-        self.busy: set[int] = set()
-        self._in_flight: dict[int, _Followed] = {}
+        self.busy: Counter[int] = Counter()
+        self._in_flight: dict[str, _Followed] = {}
         self._waiting: deque[PlannedRun] = deque()
 
     def __len__(self) -> int:
         """Return how many runs are in flight."""
         return len(self._in_flight)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the runs, also of those that wait."""
+        return {*self._in_flight, *(planned.name for planned in self._waiting)}
 
     def first_waiting(self, count: int) -> list[PlannedRun]:
         """Return the runs to start next, at most `count`."""
@@ -56,7 +65,7 @@ class RunsInFlight:
 
     def wait(self, planned: PlannedRun, *, first: bool = False) -> None:
         """Queue a run for cores, behind the others or `first`."""
-        self.busy.add(planned.task.key)
+        self.busy[planned.task.key] += 1
         if first:
             self._waiting.appendleft(planned)
         else:
@@ -66,16 +75,17 @@ class RunsInFlight:
         """Move the first queued run to the runs in flight."""
         self._waiting.popleft()
         lines = LineReader(run.task.job.folder / run.task.job.progress_file)
-        self._in_flight[run.task.key] = _Followed(run, lines, objective.progress_reader())
+        self._in_flight[run.name] = _Followed(run, lines, objective.progress_reader())
 
     def of(self, task: Task) -> RunInFlight:
         """Return the run of a task."""
-        return self._in_flight[task.key].run
+        return self._in_flight[task.job.name].run
 
     def end(self, run: RunInFlight) -> None:
         """Remove a run that ended."""
-        del self._in_flight[run.task.key]
-        self.busy.discard(run.task.key)
+        del self._in_flight[run.name]
+        self.busy[run.task.key] -= 1
+        self.busy += Counter()  # leaves out what is zero
 
     def read_state(self, why_waits: Callable[[str], str]) -> tuple[Running, ...]:
         """Return the state of the runs that the panel shows; `why_waits` maps a run's name to why it has not begun."""
