@@ -262,8 +262,8 @@ class BatchExecutor(Executor):
         self._times = self._times[-_KNOWN_AFTER:]
         if waited_s >= max(_SHORT_WAIT_S, took_s):
             self._advises, self._times = False, []
-            times = f"runs take {took_s:.3g} s and wait {waited_s:.0f} s in the queue"
-            self._say(f"{times}: `autotune pilot` makes them in one job")
+            compared = f"runs take {took_s:.3g} s and wait {waited_s:.0f} s in the queue"
+            self._say(f"{compared}: `autotune pilot` makes them in one job")
 
     def _give_up_misplaced(self, job_id: str, followed: _Followed, status: JobStatus, waited_s: float) -> None:
         """Delete a job that has waited for certain nodes much longer than others waited for any node."""

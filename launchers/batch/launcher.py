@@ -397,8 +397,8 @@ class BatchLauncher:
             return
         if known.gone_since is None:
             # A session that resumes the job goes on waiting where the last one stopped.
-            is_written = read_status(known.folder) is not None
-            known.gone_since = now - (0.0 if is_written else gone_for_s(known.folder, known.number))
+            awaits_file = not known.cancelled and read_status(known.folder) is None
+            known.gone_since = now - (gone_for_s(known.folder, known.number) if awaits_file else 0.0)
         known.gone_until = now
 
     def _decide_status(self, job_id: str, status: JobStatus | None) -> JobStatus:

@@ -32,7 +32,8 @@ class Nodes:
     def of(cls, machine: Mapping[str, Any]) -> "Nodes":
         """Return the nodes of a machine with these facts."""
         names = ("nodes", "cores_per_node", "threads_per_core")
-        return cls(*(int(machine.get(name, 1)) for name in names), shared=bool(machine.get("shared_nodes")))
+        count, cores_each, threads_per_core = (int(machine.get(name, 1)) for name in names)
+        return cls(count, cores_each, threads_per_core, bool(machine.get("shared_nodes")))
 
     def nodes_for(self, cores: int) -> int:
         """Return how many nodes are needed for `cores`; all nodes if there are too few cores and ranks share them."""
