@@ -6,9 +6,9 @@ from launchers import EndReason, JobState
 from launchers.batch import BatchLauncher
 from launchers.batch.job_ends import GONE_FILE, status_without_file, waits_for_file
 from launchers.batch_systems.base import QUEUE_LOG, JobReport
-from launchers.supervisor import WALL_TIME_REACHED
 from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
+from launchers.supervisor import WALL_TIME_REACHED
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 

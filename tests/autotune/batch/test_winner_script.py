@@ -11,7 +11,6 @@ from autotune.batch.job_script import JobScript, job_script
 from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.site_file import PROJECT, SiteError, find_cluster, with_account
 from autotune.comparison.findings import Ablation
-from autotune.results.disturbed_runs import TakenShare
 from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
 from launchers import Usage
@@ -189,8 +188,6 @@ def test_mistakes_of_ones_own_site_file_are_told_with_the_script(own_site):
 
 
 def test_the_script_doubts_runs_whose_time_others_took():
-    taken = (TakenShare(0.0, 0.78, 1, "tuning", is_disturbed=False),)
-    study = {"noise": {"mode": "accept"}}
-    noisy = replace(summary(), taken=taken, definition=definition(small_space(), study=study))
+    noisy = replace(summary(), taken_doubt="others took 78% of these runs' time")
     text = winner_script.script_of(Stored(*TRIALS[1].runs), noisy, "slurm", None)
-    assert "doubt: other programs took 78% of the runs' time" in text
+    assert "doubt: others took 78% of these runs' time" in text
