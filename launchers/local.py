@@ -27,6 +27,7 @@ from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job, JobState, Job
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
 from launchers.mpi.slurm_slots import with_slots
 from launchers.mpi_command import mpi_argv, with_program_path
+from launchers.own_python import own_python
 from launchers.process_tree import start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, find_marked, kill_marked, read_mark, signal_all
 from launchers.secret import fill_masked
@@ -238,7 +239,7 @@ def end_with_this_process() -> None:
     """
     token = secrets.token_hex(8)
     guard = subprocess.Popen(
-        [sys.executable, "-P", "-m", "launchers.guard", token, str(os.getpid())],
+        own_python("launchers.guard", token, str(os.getpid())),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

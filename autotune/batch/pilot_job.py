@@ -17,6 +17,7 @@ from autotune.errors import CannotRunHereError, ExitCode
 from launchers.batch.commands import run_command
 from launchers.batch_systems.registry import all_batch_systems, find_batch_system
 from launchers.batch_systems.system import PilotForm, PilotRequest
+from launchers.own_python import own_python
 
 # A command that loads modules, without a second command on the same line.
 _LOADS = re.compile(r"\s*(module\s+(load|add|use)|ml)\s[^;&|#]*")
@@ -135,8 +136,7 @@ def submit_chain(system: str, script: Path, count: int) -> list[str]:
 
 
 def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variable: str) -> str:
-    python = shlex.quote(job.python)
-    command = f"{python} -m autotune study {shlex.join(job.study)}"
+    command = shlex.join(own_python("autotune", "study", *job.study, python=job.python))
     several = job.nodes > 1
     if several:
         command += f' --ray-address "$(cat "$meeting/address")" --ray-nodes {job.nodes}'
@@ -151,7 +151,7 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
         f"cd {shlex.quote(job.folder)} || exit {ExitCode.STORAGE}",
         *map(_end_on_failure, job.setup),
         "set -u",
-        *(_cluster(python, form, number_variable) if several else []),
+        *(_cluster(job.python, form, number_variable) if several else []),
         # Set the trap before the study starts, since a signal may arrive at any time after that.
         "asked=",
         "trap 'asked=yes; kill -TERM \"${!-}\"' TERM INT",
@@ -181,10 +181,11 @@ def _end_on_failure(line: str) -> str:
 
 def _cluster(python: str, form: PilotForm, number_variable: str) -> list[str]:
     """Return the lines that start Ray on the hosts of the allocation, and end it however the script exits."""
+    node = shlex.join(own_python("autotune.execution.ray_node", python=python))
     no_head = f'echo "the Ray head did not start" >&2; exit {ExitCode.CANNOT_RUN_HERE}'
     return [
         # The other hosts run this script too, since they need the same folder and modules.
-        f'if [ "${{1-}}" = ray-node ]; then exec {python} -m autotune.execution.ray_node "$2"; fi',
+        f'if [ "${{1-}}" = ray-node ]; then exec {node} "$2"; fi',
         f"meeting=$PWD/.autotune-ray-${{{number_variable}%%.*}}",
         f'rm -rf "$meeting"; mkdir -m 700 "$meeting" || exit {ExitCode.STORAGE}',
         "end_ray() {",
@@ -196,7 +197,7 @@ def _cluster(python: str, form: PilotForm, number_variable: str) -> list[str]:
         "trap end_ray EXIT",
         'unset RAY_AUTH_TOKEN; export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/token"',
         *form.exports,
-        f'{python} -m autotune.execution.ray_node "$meeting" --head &',
+        f'{node} "$meeting" --head &',
         f"for host in $({form.others}); do",
         *form.start,
         "done",

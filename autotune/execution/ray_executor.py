@@ -30,6 +30,7 @@ from ray._private import node as ray_node
 from ray._private import worker as ray_worker
 from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 from ray.exceptions import LocalRayletDiedError, NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
+from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from autotune.errors import BusyError, CannotRunHereError, InterruptedSessionError
@@ -317,6 +318,17 @@ def _present() -> dict[str, dict[str, Any]]:
         raise CannotRunHereError(msg) from error
 
 
+class _OwnPaths(JobConfig):
+    """The settings of our tasks: workers import modules from their own search path only.
+
+    `ray.init` adds this process's current folder and its program's folder, in front of everything else.
+    """
+
+    def _serialize(self) -> str:
+        self._py_driver_sys_path = []
+        return super()._serialize()
+
+
 @contextmanager
 def join_cluster(
     address: str, runs: Path, say: Callable[[str], None], expected: int = 1, patience_s: float = 120.0
@@ -339,7 +351,13 @@ def join_cluster(
         # Checked first, since Ray itself would try for minutes.
         if address != "auto" and not answers(address):
             raise ConnectionError("nobody listens there")  # noqa: TRY301  said as Ray's own errors are
-        ray.init(address=address, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
+        ray.init(
+            address=address,
+            job_config=_OwnPaths(),
+            log_to_driver=False,
+            configure_logging=False,
+            logging_level=logging.ERROR,
+        )
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
         said = " ".join(str(error).split())[:400]
         msg = (
@@ -378,6 +396,7 @@ def local_cluster(cores: int) -> Iterator[None]:
             with ray_start_errors():
                 ray.init(
                     address="local",
+                    job_config=_OwnPaths(),
                     num_cpus=cores,
                     num_gpus=0,
                     _node_ip_address="127.0.0.1",

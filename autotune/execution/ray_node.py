@@ -25,6 +25,7 @@ from autotune.files import replace_file
 from autotune.held_folders import held_folder
 from autotune.machines.this_machine import this_machine
 from launchers.local import end_with_this_process
+from launchers.own_python import own_python
 
 ADDRESS = "address"
 STOP = "stop"
@@ -71,7 +72,7 @@ class RayNode:
         own = [f"--temp-dir={self.folder}", "--include-dashboard=false"] if self.is_head else []
         gpus = [] if self.gpus is None else [f"--num-gpus={self.gpus}"]
         return [
-            *(python, "-m", "ray.scripts.scripts", "start", *where, *own),
+            *own_python("ray.scripts.scripts", "start", *where, *own, python=python),
             f"--node-ip-address={self.address}",
             f"--num-cpus={self.cpus}",
             *gpus,

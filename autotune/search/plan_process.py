@@ -6,7 +6,6 @@ every other study, the page, and the results that clients report.
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe
@@ -18,6 +17,7 @@ from typing import Self
 from autotune.search.base import Proposer
 from autotune.search.batch_proposals import BatchProposals, PlanOrder
 from autotune.search.gp_sampler import ValidSetSampler
+from launchers.own_python import own_python
 from spaces import Space
 
 _WORKER = "autotune.search.plan_worker"
@@ -105,7 +105,7 @@ class PlanProcess:
         paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         with there:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _WORKER, str(there.fileno())],
+                own_python(_WORKER, str(there.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env=os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},

@@ -16,6 +16,7 @@ from autotune.supervision import shim
 from autotune.supervision.desired_state import Order, Task
 from autotune.supervision.reconcile import Action
 from autotune.supervision.study_folder import STATUS, Process
+from launchers.own_python import own_python
 
 _PATIENCE_S = 60.0
 _SIGNALS = {Action.PAUSE: signal.SIGUSR1, Action.STOP: signal.SIGTERM, Action.KILL: signal.SIGKILL}
@@ -89,8 +90,7 @@ def command(order: Order, status: Path) -> list[str]:
     subject = os.fspath(order.file) if order.task is Task.TUNE else order.name
     options = (tunes if order.task is Task.TUNE else {}) | {"--cores": order.cores, "--status": os.fspath(status)}
     given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    # -P: Python must not import modules from the current folder.
-    return [sys.executable, "-P", "-m", "autotune", order.task.value, subject, *given, "--wait"]
+    return own_python("autotune", order.task.value, subject, *given, "--wait")
 
 
 def send(action: Action, process: Process) -> None:

@@ -9,7 +9,6 @@ from functools import cache
 
 import pytest
 
-from autotune.supervision import Order, spawn
 from tests.docs.page import ROOT
 
 PAGE = ROOT / "SECURITY.md"
@@ -113,7 +112,13 @@ Names of studies have no slash
 are in a folder of mode 0700
     autotune/supervision/test_supervisor.py::test_only_its_user_may_look_into_the_folder
 Studies are started with an argument list
-    docs/test_security.py::test_a_study_does_not_import_from_its_folder
+    autotune/supervision/test_desired_state.py::test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell
+No process that autotune starts imports modules from it
+    autotune/test_current_folder.py::test_every_python_that_is_started_ignores_the_current_folder
+Nor does the command `autotune`
+    autotune/test_current_folder.py::test_a_command_imports_nothing_from_the_current_folder
+an empty entry of `PYTHONPATH` is ignored
+    autotune/test_current_folder.py::test_an_empty_entry_of_pythonpath_does_not_mean_the_current_folder
 lists which requests are refused
     autotune/service/test_refusals.py::test_the_table_has_the_rows_that_are_tested
 Each Ray that
@@ -161,7 +166,12 @@ NO_PROMISE = (
     *("Some of Ray's processes listen", "Files of runs, and a storage in a file", "use `umask 077`"),
     *("PyTorch without hashes", "and one engine of", "What `dna`, `ddp`, `fusion` and `backends` add"),
     *("dependencies are not pinned", "Your pip's settings", "To use a Python that you installed"),
-    "A study file is not signed",
+    *(
+        "A study file is not signed",
+        "begins in the current folder",
+        "The same holds for an empty entry",
+        "The current folder.",
+    ),
 )
 
 
@@ -252,12 +262,6 @@ def test_tokens_are_long_and_compared_in_constant_time():
     names = set(called(ROOT / "autotune" / "service" / "tokens.py"))
     assert {"secrets.token_urlsafe", "hmac.compare_digest"} <= names
     assert "token_urlsafe(32)" in (ROOT / "autotune" / "service" / "tokens.py").read_text(encoding="utf-8")
-
-
-def test_a_study_does_not_import_from_its_folder(tmp_path):
-    order = Order(study="mine", file=tmp_path / "mine.toml", name="mine")
-    words = spawn.command(order, tmp_path / "status.json")
-    assert "-P" in words[: words.index("-m")] or "-I" in words[: words.index("-m")]
 
 
 def test_installed_packages_have_hashes():

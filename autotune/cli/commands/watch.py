@@ -1,6 +1,5 @@
 """`autotune watch`: check with a few fresh runs, from cron or a job, that the winner of a study still wins."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from autotune.cli.options import StudyName, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.errors import ExitCode
 from autotune.storage.address import hide_password, sqlite_path, storage_url
+from launchers.own_python import own_python
 
 if TYPE_CHECKING:
     from autotune.comparison.watching.finding import Finding
@@ -81,7 +81,7 @@ def _print_reframe_test(storage: str, name: str) -> None:
     path = sqlite_path(url)
     # Leave a server's password out: the test takes it from the environment.
     address = hide_password(url) if path is None else str(path.resolve())
-    typer.echo(reframe_test(StudyStore.read(url, name), [sys.executable, "-m", "autotune"], address), nl=False)
+    typer.echo(reframe_test(StudyStore.read(url, name), own_python("autotune"), address), nl=False)
 
 
 def _report(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:

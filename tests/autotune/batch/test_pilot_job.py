@@ -30,7 +30,7 @@ cd /home/u || exit 5
 set -u
 asked=
 trap 'asked=yes; kill -TERM "${!-}"' TERM INT
-/venv/bin/python -m autotune study qe --trials 50 &
+/venv/bin/python -P -m autotune study qe --trials 50 &
 study=$!
 wait "$study"; code=$?
 while [ -n "$asked" ]; do
@@ -59,7 +59,7 @@ script=/home/u/job.sh
 cd /home/u || exit 5
 module load qe || exit 3
 set -u
-if [ "${1-}" = ray-node ]; then exec /venv/bin/python -m autotune.execution.ray_node "$2"; fi
+if [ "${1-}" = ray-node ]; then exec /venv/bin/python -P -m autotune.execution.ray_node "$2"; fi
 meeting=$PWD/.autotune-ray-${SLURM_JOB_ID%%.*}
 rm -rf "$meeting"; mkdir -m 700 "$meeting" || exit 5
 end_ray() {
@@ -71,7 +71,7 @@ end_ray() {
 trap end_ray EXIT
 unset RAY_AUTH_TOKEN; export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/token"
 export SLURM_OVERLAP=1
-/venv/bin/python -m autotune.execution.ray_node "$meeting" --head &
+/venv/bin/python -P -m autotune.execution.ray_node "$meeting" --head &
 for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"); do
     srun --overlap --mem=0 --nodes=1 --ntasks=1 --cpu-bind=none --no-kill --nodelist="$host" \\
         bash -l "$script" ray-node "$meeting" &
@@ -80,7 +80,7 @@ for _ in $(seq 600); do [ -s "$meeting/address" ] && break; sleep 0.2; done
 [ -s "$meeting/address" ] || { echo "the Ray head did not start" >&2; exit 3; }
 asked=
 trap 'asked=yes; kill -TERM "${!-}"' TERM INT
-/venv/bin/python -m autotune study qe --trials 50 --ray-address "$(cat "$meeting/address")" --ray-nodes 3 &
+/venv/bin/python -P -m autotune study qe --trials 50 --ray-address "$(cat "$meeting/address")" --ray-nodes 3 &
 """
 
 PBS_SEVERAL = """\
@@ -96,12 +96,12 @@ PBS_SEVERAL = """\
 script=/home/u/job.sh
 cd /home/u || exit 5
 set -u
-if [ "${1-}" = ray-node ]; then exec /venv/bin/python -m autotune.execution.ray_node "$2"; fi
+if [ "${1-}" = ray-node ]; then exec /venv/bin/python -P -m autotune.execution.ray_node "$2"; fi
 meeting=$PWD/.autotune-ray-${PBS_JOBID%%.*}
 """
 
 PBS_NODES = """\
-/venv/bin/python -m autotune.execution.ray_node "$meeting" --head &
+/venv/bin/python -P -m autotune.execution.ray_node "$meeting" --head &
 for host in $(awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' "$PBS_NODEFILE"); do
     if command -v pbs_tmrsh >/dev/null; then
         pbs_tmrsh "$host" bash -l "$script" ray-node "$meeting" </dev/null &
@@ -174,10 +174,10 @@ def test_names_that_every_batch_system_takes(name, job_name):
 # A stand-in for Python in the scripts: it acts as a node of Ray, or as a study that ends with a given code.
 PYTHON = """#!/bin/bash
 echo "$@" >>"$LOG"
-case $2 in
+case $3 in
 autotune.execution.ray_node)
-    [ "${4-}" = --head ] && { sleep 0.3; echo 10.0.0.1:6379 >"$3/address"; }
-    until [ -e "$3/stop" ]; do sleep 0.05; done
+    [ "${5-}" = --head ] && { sleep 0.3; echo 10.0.0.1:6379 >"$4/address"; }
+    until [ -e "$4/stop" ]; do sleep 0.05; done
     echo "ended $*" >>"$LOG" ;;
 autotune)
     [ -z "${HANG-}" ] || { trap 'exit "$HANG"' TERM; touch "$LOG.hangs"; while :; do sleep 0.05; done; }
@@ -263,7 +263,7 @@ class Job:
 def test_the_script_goes_on_only_when_time_is_over(tmp_path, system, submit, code, ends):
     job = Job(tmp_path, system, nodes=1)
     assert job.start(CODE=str(code)).wait(30) == ends
-    study = "-m autotune study ./a study.toml --set x=$(exit 1)"
+    study = "-P -m autotune study ./a study.toml --set x=$(exit 1)"
     assert job.said() == [study, *([f"{submit} {job.script}"] if code == 7 else [])]
 
 
@@ -273,9 +273,9 @@ def test_nodes_are_started_once_a_host_and_ended_whatever_happens(tmp_path, syst
     assert job.start(CODE="3").wait(60) == 3
     meeting = job.folder / ".autotune-ray-17"
     said = job.said()
-    nodes = [line for line in said if line.startswith("-m autotune.execution.ray_node")]
-    assert sorted(nodes) == [f"-m autotune.execution.ray_node {meeting}"] * 2 + [
-        f"-m autotune.execution.ray_node {meeting} --head"
+    nodes = [line for line in said if line.startswith("-P -m autotune.execution.ray_node")]
+    assert sorted(nodes) == [f"-P -m autotune.execution.ray_node {meeting}"] * 2 + [
+        f"-P -m autotune.execution.ray_node {meeting} --head"
     ]
     assert len([line for line in said if line.startswith("ended")]) == 3
     started = [line for line in said if line.startswith(start)]
@@ -303,7 +303,7 @@ def test_the_command_writes_a_script_and_reads_the_options_of_study_now(tmp_path
     assert written.exit_code == 0
     assert "sbatch autotune-job.sh" in written.output
     script = (tmp_path / "autotune-job.sh").read_text()
-    assert f"{sys.executable} -m autotune study qe --trials 50 --workers 4 --ray-address" in script
+    assert f"{sys.executable} -P -m autotune study qe --trials 50 --workers 4 --ray-address" in script
     assert "--time=01:30:00" in script
     assert f"cd {tmp_path}" in script
     wrong = invoke("pilot", "qe", "--trails", "50")

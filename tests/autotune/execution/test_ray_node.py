@@ -34,7 +34,7 @@ COMMON = "--num-cpus=48 --object-store-memory=83886080 --min-worker-port=0 --max
 
 def test_the_head():
     assert " ".join(node().argv("python")) == (
-        "python -m ray.scripts.scripts start --head --port=6400 --temp-dir=/tmp/autotune-7/r1234"
+        "python -P -m ray.scripts.scripts start --head --port=6400 --temp-dir=/tmp/autotune-7/r1234"
         f" --include-dashboard=false --node-ip-address=10.0.0.1 {COMMON} --block"
     )
 
@@ -42,7 +42,7 @@ def test_the_head():
 def test_another_node():
     argv = node(is_head=False, address="10.0.0.2", gpus=4).argv("python")
     assert " ".join(argv) == (
-        "python -m ray.scripts.scripts start --address=10.0.0.1:6400 --node-ip-address=10.0.0.2"
+        "python -P -m ray.scripts.scripts start --address=10.0.0.1:6400 --node-ip-address=10.0.0.2"
         f" {COMMON.replace('--object', '--num-gpus=4 --object')} --block"
     )
 

@@ -70,6 +70,7 @@ class Service:
     storage: str = "autotune.db"
     options: tuple[str, ...] = ()
     token: str | None = None
+    command: tuple[str, ...] = (sys.executable, "-m", "autotune")
     url: str = ""
     token_file: Path | None = None
     process: subprocess.Popen | None = None
@@ -84,7 +85,7 @@ class Service:
             (catalogue / f"{name}.toml").write_text(OUTSIDE)
 
     def start(self, port=0):
-        argv = [sys.executable, "-m", "autotune", "serve", "--catalogue=catalogue", f"--port={port}", "--json"]
+        argv = [*self.command, "serve", "--catalogue=catalogue", f"--port={port}", "--json"]
         env = os.environ | {"AUTOTUNE_STORAGE": self.storage}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
