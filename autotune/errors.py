@@ -32,6 +32,9 @@ class AutotuneError(Exception):
     problems: "tuple[Problem, ...]"
     """The problems of a file, each with its path; empty if the error is not about a file's content."""
 
+    leaves_threads = False
+    """Whether a library has left threads or exit handlers that may never end, so that the process must skip them."""
+
     def __init__(self, what: "str | Problem", problems: "Iterable[Problem]" = (), shown: int | None = None) -> None:
         """Make the message from one problem, or from a title and the first `shown` of several problems."""
         listed = tuple(problems)

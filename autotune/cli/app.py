@@ -1,5 +1,6 @@
 """The command `autotune`: its subcommands, and how it reports errors."""
 
+import os
 import sys
 
 import typer
@@ -50,6 +51,10 @@ def main() -> None:
         from autotune.cli.common import errors
 
         errors().print(f"autotune: {error}", markup=False, highlight=False, soft_wrap=True)
+        if isinstance(error, AutotuneError) and error.leaves_threads:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(_exit_code(error))
         sys.exit(_exit_code(error))
 
 

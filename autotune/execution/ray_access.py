@@ -7,14 +7,19 @@ permissions. So each of autotune's instances has its own token, which is removed
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
-from autotune.errors import CannotRunHereError, InterruptedSessionError, is_interrupt
+from autotune.errors import CannotRunHereError, ExitCode, InterruptedSessionError, is_interrupt
+from autotune.execution.ray_room import check_room
 from autotune.files import replace_file
 
 TOKEN = "token"  # noqa: S105  a file's name
+# Ray gives up waiting for its own parts after 30 s each.
+_START_S = 300.0
 RESUME_HINT = "every finished run is stored; the same command resumes"
 _RAYS_TOKEN = "auth_token"  # noqa: S105
 _MODE = "RAY_AUTH_MODE"
@@ -38,20 +43,43 @@ def find_exposed_token() -> Path | None:
 
 
 @contextmanager
-def ray_start_errors() -> Iterator[None]:
+def ray_start_errors(folder: Path) -> Iterator[None]:
     """Turn the errors of a start of Ray, which may be of any class, into one with a clear message.
 
+    Args:
+        folder: The folder of Ray's files.
+
     Raises:
+        CannotRunHereError: Ray has too little room now.
         InterruptedSessionError: Ray did not start: a part of it was killed, or was too slow.
     """
+    too_late = Timer(_START_S, _give_up)
+    too_late.daemon = True
     try:
+        too_late.start()
         yield
     except Exception as error:
         if is_interrupt(error):
             raise
+        try:
+            check_room(folder)
+        except CannotRunHereError as no_room:
+            no_room.leaves_threads = True
+            raise no_room from error
         why = first_sentence(error)
         msg = f"Ray, which makes the runs, did not start: {why}\n{RESUME_HINT}"
-        raise InterruptedSessionError(msg) from error
+        not_started = InterruptedSessionError(msg)
+        not_started.leaves_threads = True
+        raise not_started from error
+    finally:
+        too_late.cancel()
+
+
+def _give_up() -> None:
+    """End this process, which waits for a Ray that does not answer; what it has started ends with it."""
+    sys.stderr.write(f"autotune: Ray, which makes the runs, did not start in {_START_S:g} s\n{RESUME_HINT}\n")
+    sys.stderr.flush()
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def first_sentence(error: Exception) -> str:

@@ -37,7 +37,8 @@ from autotune.errors import BusyError, CannotRunHereError, InterruptedSessionErr
 from autotune.execution.executor import Executor
 from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, gpus_per_node, overdue
 from autotune.execution.ray_access import RESUME_HINT, first_sentence, ray_start_errors, this_process_with_token
-from autotune.execution.ray_node import OBJECT_STORE_BYTES, answers
+from autotune.execution.ray_node import answers
+from autotune.execution.ray_room import OBJECT_STORE_BYTES, check_room
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task
 from autotune.execution.user_folder import RAY_FOLDER, user_folder
@@ -379,7 +380,8 @@ def local_cluster(cores: int) -> Iterator[None]:
     """Run a private Ray instance on this machine while the context lasts.
 
     Raises:
-        CannotRunHereError: The environment would let other users in, or no private folder can be made.
+        CannotRunHereError: The environment would let other users in, no private folder can be made, or Ray has too
+            little room.
         InterruptedSessionError: Ray does not start.
     """
     _silence_ray()
@@ -388,12 +390,14 @@ def local_cluster(cores: int) -> Iterator[None]:
         setattr(ray_node.Node, service, lambda self, **options: None)  # noqa: ARG005  Ray's own names
     end_with_this_process()
     # A short name: Ray puts sockets there, whose paths must stay under 107 bytes.
-    with held_folder(user_folder(), RAY_FOLDER) as folder, this_process_with_token(folder):
+    base = user_folder()
+    store = check_room(base)
+    with held_folder(base, RAY_FOLDER) as folder, this_process_with_token(folder):
         # Ray caches these settings when it is imported or first used.
         Config.initialize("")
         AuthenticationTokenLoader.instance().reset_cache()
         try:
-            with ray_start_errors():
+            with ray_start_errors(base):
                 ray.init(
                     address="local",
                     job_config=_OwnPaths(),
@@ -405,6 +409,7 @@ def local_cluster(cores: int) -> Iterator[None]:
                     configure_logging=False,
                     logging_level=logging.ERROR,
                     object_store_memory=OBJECT_STORE_BYTES,
+                    _plasma_directory=str(folder if store == base else store),
                     # A separate folder inside the private one, since Ray opens it to all users.
                     _temp_dir=str(folder / "r"),
                 )

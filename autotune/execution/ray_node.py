@@ -20,6 +20,7 @@ from pathlib import Path
 
 from autotune.errors import CannotRunHereError
 from autotune.execution.ray_access import with_token, write_token
+from autotune.execution.ray_room import OBJECT_STORE_BYTES, SHARED_MEMORY, check_room
 from autotune.execution.user_folder import RAY_FOLDER, private_folder, user_folder
 from autotune.files import replace_file
 from autotune.held_folders import held_folder
@@ -37,8 +38,6 @@ _SETTINGS = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",
 }
-# Trials pass small values only; Ray's default is a third of the machine's memory.
-OBJECT_STORE_BYTES = 80 * 2**20
 _LOOK_S = 0.2
 _ASK_S = 2.0
 _ANSWER_S = 5.0
@@ -56,6 +55,7 @@ class RayNode:
         cpus: The number of its cores.
         gpus: The number of its GPUs; Ray counts them if None.
         folder: The folder of Ray's sockets and logs.
+        store: The folder of its object store.
     """
 
     head: str
@@ -64,6 +64,7 @@ class RayNode:
     cpus: int
     gpus: int | None
     folder: Path
+    store: Path = SHARED_MEMORY
 
     def argv(self, python: str = sys.executable) -> list[str]:
         """Return the command that starts Ray on this host and ends when Ray ends."""
@@ -77,6 +78,7 @@ class RayNode:
             f"--num-cpus={self.cpus}",
             *gpus,
             f"--object-store-memory={OBJECT_STORE_BYTES}",
+            f"--plasma-directory={self.store}",
             *("--min-worker-port=0", "--max-worker-port=0", "--disable-usage-stats", "--block"),
         ]
 
@@ -163,7 +165,8 @@ def _run_node(options: argparse.Namespace) -> int:
     cpus = this_machine().cores if options.num_cpus is None else options.num_cpus
     # Ray puts sockets there, whose paths must stay under 107 bytes.
     with held_folder(user_folder(), RAY_FOLDER, f"{zlib.crc32(head.encode()):08x}") as folder:
-        return _run(RayNode(head, address, options.head, cpus, options.num_gpus, folder), meeting, options.lost_after_s)
+        node = RayNode(head, address, options.head, cpus, options.num_gpus, folder, check_room(folder))
+        return _run(node, meeting, options.lost_after_s)
 
 
 def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:

@@ -143,9 +143,9 @@ def test_a_token_of_rays_own_that_others_can_read_is_named(monkeypatch):
         assert find_exposed_token() is None
 
 
-@ray_start_errors()
-def failing(error):
-    raise error
+def failing(error, folder="/tmp"):
+    with ray_start_errors(Path(folder)):
+        raise error
 
 
 def test_a_ray_that_does_not_start_is_an_error_in_words_and_the_study_can_go_on():

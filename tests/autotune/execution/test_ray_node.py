@@ -29,7 +29,10 @@ def node(**changes) -> RayNode:
     return RayNode(**{**values, "folder": Path("/tmp/autotune-7/r1234"), **changes})
 
 
-COMMON = "--num-cpus=48 --object-store-memory=83886080 --min-worker-port=0 --max-worker-port=0 --disable-usage-stats"
+COMMON = (
+    "--num-cpus=48 --object-store-memory=83886080 --plasma-directory=/dev/shm"
+    " --min-worker-port=0 --max-worker-port=0 --disable-usage-stats"
+)
 
 
 def test_the_head():
