@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
+from autotune.execution.user_folder import find_user_folder
+
 Json = Any
 _TIMEOUT_S = 60.0
 _PATIENCE_S = 120.0
@@ -49,9 +51,7 @@ def start_token_file(host: str, port: int) -> Path:
     Its one line is the header that shows the token, for `curl -H @FILE`: a token on a command line could be read by
     other users of the host.
     """
-    # As `autotune.execution.user_folder` does, which needs more than Python.
-    usual = f"/tmp/autotune-{os.getuid()}"  # noqa: S108  the folder is checked
-    return Path(os.environ.get("AUTOTUNE_USER_FOLDER") or usual, f"service-{host}-{port}")
+    return find_user_folder() / f"service-{host}-{port}"
 
 
 def read_start_token(host: str, port: int) -> str | None:

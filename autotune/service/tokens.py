@@ -16,7 +16,7 @@ from typing import Any
 
 from autotune.client import TOKEN_HEADER, is_only_ours, start_token_file
 from autotune.errors import AutotuneError, CannotRunHereError, StorageError
-from autotune.execution.user_folder import private_folder
+from autotune.execution.user_folder import user_folder
 from autotune.files import replace_file
 from autotune.service.scopes import Scope
 
@@ -30,8 +30,8 @@ def start_token(host: str, port: int) -> Iterator[str]:
     Raises:
         CannotRunHereError: the file cannot be written, or its folder is not this user's alone.
     """
+    user_folder()
     token, path = secrets.token_urlsafe(32), start_token_file(host, port)
-    private_folder(path.parent)
     try:
         replace_file(path, f"{TOKEN_HEADER}{token}\n", private=True, durable=False)
     except OSError as error:

@@ -17,7 +17,7 @@ from autotune.coordination.session_settings import SessionSettings, storage_pati
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
-from autotune.execution.user_folder import RAY_FOLDER, user_folder
+from autotune.execution.user_folder import RAY_FOLDER, other_folder_note, user_folder
 from autotune.files import sweep_discarded
 from autotune.held_folders import remove_abandoned, temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
@@ -202,6 +202,8 @@ def _clean_up_killed_sessions(settings: SessionSettings) -> None:
 
 
 def _show_notes(settings: SessionSettings, prepared: Prepared, display: Display) -> None:
+    if note := other_folder_note():
+        display.line(note)
     if prepared.plan.runs == "launched":
         for note in settings.launcher.notes(ranks=_has_ranks(prepared)):
             display.line(note)

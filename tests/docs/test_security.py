@@ -137,6 +137,8 @@ A lock file is never opened through a link
     autotune/test_locks.py::test_a_link_to_another_file_is_refused_and_the_file_stays
 is used only if it is your folder
     autotune/execution/test_user_folder.py::test_a_folder_that_others_may_enter_is_refused
+if another user has made it, all your processes use another one
+    autotune/execution/test_user_folder.py::test_another_user_who_has_made_the_folder_locks_nobody_out
 `--take-over` signals a process only if
     autotune/storage/test_study_lock.py::test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop
 are never printed, nor passed on a command line

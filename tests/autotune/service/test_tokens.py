@@ -7,7 +7,6 @@ import threading
 
 import pytest
 
-from autotune import client as clients
 from autotune.client import read_start_token, start_token_file
 from autotune.errors import AutotuneError, CannotRunHereError, StorageError
 from autotune.execution.user_folder import user_folder
@@ -135,8 +134,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_behind(tmp_path, monkeypatch):
 def own_folder(tmp_path, monkeypatch):
     """Keep start tokens in a folder of the test."""
     folder = tmp_path / "mine"
-    monkeypatch.setattr(clients, "start_token_file", lambda host, port: folder / f"service-{host}-{port}")
-    monkeypatch.setattr("autotune.service.tokens.start_token_file", clients.start_token_file)
+    monkeypatch.setenv("AUTOTUNE_USER_FOLDER", str(folder))
     return folder
 
 
