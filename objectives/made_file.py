@@ -29,7 +29,8 @@ def make_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Pa
     """
     folder = path_of_made_file(name, commands, sources).parent
     if not (folder / name).is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Programs are run from there.
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
             made = Path(scratch) / folder.name
             made.mkdir()

@@ -3,8 +3,9 @@
 import json
 import os
 import shutil
-from collections.abc import Collection
-from contextlib import suppress
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from autotune.errors import StorageError
@@ -19,6 +20,26 @@ from objectives.figure import read_text
 _KEPT_BYTES = 4 * 2**20
 # This file lists the files of a folder that were removed or shortened.
 _CUT_FILE = ".autotune-cut.json"
+
+
+@contextmanager
+def only_ours(*folders: Path) -> Iterator[None]:
+    """Let only this user change what this process and those that it starts make, by the umask, while the context lasts.
+
+    If one of the folders is shared on purpose, the group keeps what the umask gives it. Such a folder, or the first
+    above it that exists, passes its group on to new files and lets it write (`chmod g+ws`).
+    """
+    shared = stat.S_ISGID | stat.S_IWGRP
+    modes = [
+        next(path for path in (each, *each.parents) if path.exists()).stat().st_mode
+        for each in map(Path.absolute, folders)
+    ]
+    before = os.umask(0o077)
+    os.umask(before | (0o002 if any(mode & shared == shared for mode in modes) else 0o022))
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def fresh_folder(folder: Path) -> Path:

@@ -17,6 +17,7 @@ from autotune.coordination.session_settings import SessionSettings, storage_pati
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
+from autotune.execution.run_folder import only_ours
 from autotune.execution.user_folder import RAY_FOLDER, other_folder_note, user_folder
 from autotune.files import sweep_discarded
 from autotune.held_folders import remove_abandoned, temporary_folder
@@ -29,7 +30,7 @@ from autotune.planning.missing_values import missing_values
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE
 from autotune.scheduling.memory_bounds import carry_over_excess
-from autotune.storage.address import sqlite_path
+from autotune.storage.address import sqlite_path, state_folder
 from autotune.storage.connection import Patience
 from autotune.storage.stored_study import check_continues, open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
@@ -113,7 +114,8 @@ def open_study(
         raise StudyFileError(
             _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
         )
-    with hold_study(requested, display, makes_runs=not replay) as (lock, place):
+    makes_files = only_ours(requested.runs, state_folder(requested.url)) if external is None else nullcontext()
+    with makes_files, hold_study(requested, display, makes_runs=not replay) as (lock, place):
         settings = place.settings
         display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
         facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)

@@ -141,6 +141,8 @@ if another user has made it, all your processes use another one
     autotune/execution/test_user_folder.py::test_another_user_who_has_made_the_folder_locks_nobody_out
 `--take-over` signals a process only if
     autotune/storage/test_study_lock.py::test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop
+can be changed by you alone, whatever your umask
+    autotune/execution/test_run_folder.py::test_nobody_else_changes_what_a_session_makes
 are never printed, nor passed on a command line
     autotune/storage/test_postgresql.py::test_what_is_wrong_with_an_address_is_said_without_its_password
 `autotune pilot` refuses an address with a password
