@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from autotune.execution.user_folder import find_user_folder
+from autotune.user_paths import find_user_folder
 
 Json = Any
 _TIMEOUT_S = 60.0

@@ -2,19 +2,16 @@
 
 import fcntl
 import os
-import pwd
-import socket
 import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from autotune.errors import CannotRunHereError
+from autotune.user_paths import TEMPORARY, find_user_folder, note_file, noted_folder, owner, usual_folder
 
 RAY_FOLDER = "r-"
 """The prefix of the names of Ray's folders in the user's folder."""
-
-_TEMPORARY = Path("/tmp")  # noqa: S108  nothing but a folder of our own is used
 
 
 def user_folder() -> Path:
@@ -32,20 +29,9 @@ def user_folder() -> Path:
         CannotRunHereError: The folder belongs to another user, or others may enter it.
     """
     folder = find_user_folder()
-    if folder == usual_folder() and _owner(folder) not in {None, os.getuid()}:
+    if folder == usual_folder() and owner(folder) not in {None, os.getuid()}:
         folder = _make_other_folder()
     return private_folder(folder)
-
-
-def find_user_folder() -> Path:
-    """Return the path of this user's folder, which need not exist.
-
-    A folder that was made for want of the usual one is used until it is removed: processes may hold locks there.
-    """
-    if given := os.environ.get("AUTOTUNE_USER_FOLDER"):
-        return Path(given)
-    usual = usual_folder()
-    return usual if _owner(usual) == os.getuid() else _noted_folder(_note()) or usual
 
 
 def other_folder_note() -> str | None:
@@ -56,22 +42,17 @@ def other_folder_note() -> str | None:
     return f"{usual_folder()} was taken by another user: locks of cores, sockets and tokens are in {folder}"
 
 
-def usual_folder() -> Path:
-    """Return the path of this user's folder unless the environment, or another user who took the name, changes it."""
-    return _TEMPORARY / f"autotune-{os.getuid()}"
-
-
 def _make_other_folder() -> Path:
-    note = _note()
+    note = note_file()
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(note, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
             with suppress(OSError):  # a home without locks: two processes that begin now may make two folders
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if (noted := _noted_folder(note)) is not None:
+            if (noted := noted_folder(note)) is not None:
                 return noted
-            folder = tempfile.mkdtemp(prefix="atu-", dir=_TEMPORARY)
+            folder = tempfile.mkdtemp(prefix="atu-", dir=TEMPORARY)
             file.truncate(0)
             file.write(folder)
     except OSError as error:
@@ -81,30 +62,6 @@ def _make_other_folder() -> Path:
         )
         raise CannotRunHereError(msg) from error
     return Path(folder)
-
-
-def _note() -> Path:
-    """Return the file with the name of this user's other folder on this host, whatever the environment says."""
-    # Hosts, and containers with a /tmp of their own, may share the home.
-    place = _TEMPORARY.stat()
-    name = f"user-folder-{socket.gethostname()}-{place.st_dev}-{place.st_ino}"
-    return Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache", "autotune", name)
-
-
-def _noted_folder(note: Path) -> Path | None:
-    try:
-        folder = Path(note.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return folder if folder.is_absolute() and _owner(folder) == os.getuid() else None
-
-
-def _owner(folder: Path) -> int | None:
-    """Return the user id of a folder's owner; None if there is no such folder."""
-    try:
-        return folder.lstat().st_uid
-    except OSError:
-        return None
 
 
 def private_folder(folder: Path) -> Path:

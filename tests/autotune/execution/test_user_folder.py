@@ -7,15 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from autotune import user_paths
 from autotune.errors import CannotRunHereError
 from autotune.execution import user_folder as module
-from autotune.execution.user_folder import (
-    find_user_folder,
-    other_folder_note,
-    private_folder,
-    user_folder,
-    usual_folder,
-)
+from autotune.execution.user_folder import other_folder_note, private_folder, user_folder
+from autotune.user_paths import find_user_folder, usual_folder
 
 
 def test_it_is_made_once_for_this_user_only(tmp_path):
@@ -48,7 +44,8 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
 def temporary(tmp_path, monkeypatch):
     """Provide a folder in place of /tmp, and a home."""
     monkeypatch.delenv("AUTOTUNE_USER_FOLDER", raising=False)
-    monkeypatch.setattr(module, "_TEMPORARY", tmp_path / "tmp")
+    for each in (module, user_paths):
+        monkeypatch.setattr(each, "TEMPORARY", tmp_path / "tmp")
     own = pwd.getpwuid(os.getuid())
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: pwd.struct_passwd((*own[:5], str(tmp_path / "home"), own[6])))
