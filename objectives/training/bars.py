@@ -55,7 +55,7 @@ _BAR = (
 )
 _SET = r"(?:train|val|test|eval|dev)[a-z]{0,8}"
 _TQDM = re.compile(
-    rf"\[?(?:{_SET}[ :|]{{1,3}})?epoch[ :#]{{0,3}}\[?(?P<epoch>\d{{1,15}})(?P<total> ?/ ?\d{{1,15}})?\]?{_BAR}",
+    rf"\[?(?:{_SET}[ :|]{{1,20}})?epoch[ :#]{{0,3}}\[?(?P<epoch>\d{{1,15}})(?P<total> ?/ ?\d{{1,15}})?\]?{_BAR}",
     re.IGNORECASE,
 )
 _TQDM_RESULTS = re.compile(rf"\[?{_SET}(?![a-z]){_BAR}", re.IGNORECASE)

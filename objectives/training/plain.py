@@ -6,11 +6,14 @@ from objectives.base import Progress
 from objectives.training.direction import direction_of
 from objectives.training.lines import ENDS, LINE_CHARACTERS, NUMBER, finite, states
 
-# What loggers put before a message: `[INFO]`, `[Rank 0]`, dates, times, `mmdet - INFO - `, `INFO:root:`, ` * `.
+# What loggers put before a message: `[INFO]`, `[Rank 0]`, dates, times, `mmdet - INFO - `, `INFO:root:`, ` * `, and
+# `I0304 10:11:12.123456 140123 train.py:17] ` of glog and absl.
 _LOGGED = re.compile(
     r"\s{0,20}(?:"
+    r"[IWE]\d{4} [\d:.]{1,20} {1,8}\d{1,15} [\w./-]{1,100}:\d{1,9}\]"
+    r"|"
     r"\[(?!\s{0,4}(?:epoch|step|iter))[^\[\]]{0,120}\]:?"
-    r"|\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?(?:T|(?=\s))"
+    r"|\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?(?:[T,]|(?=\s))"
     r"|\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?(?:Z|[-+]\d{2}:?\d{2})?(?!\S)"
     r"|(?:[\w.]{1,64} - ){0,3}(?:DEBUG|INFO)\W{1,8}"
     r"(?:(?!(?:epoch|step|iter|train|val|test|eval)[a-z]{0,8}: )[\w.]{1,64}(?::| -) ?){0,4}"
@@ -24,15 +27,27 @@ _SET = r"(?:train|val|test|eval|dev)[a-z]{0,8}"
 _COUNTED = r"[ \t]{0,4}[:=#]?[ \t]{0,20}[\[(]?[ \t]{0,20}"
 # `Epoch: 3`, `Train Epoch 3`, `Epoch(val) [3]`, `steps: 10`, `validation loss at iteration 1000`
 _STEP = re.compile(
-    rf"[^A-Za-z]{{0,64}}(?:{_SET}(?: loss| results)?[ \t:|,]{{1,8}}(?:(?:at|for|after) )?)?"
+    rf"[^A-Za-z]{{0,64}}(?:{_SET}(?: loss| results)?[ \t:|,-]{{1,8}}(?:(?:at|for|after) )?)?(?:end of )?"
     rf"(?P<word>epoch|step|iteration|iter)s?(?:\((?P<set>{_SET})\))?"
     rf"{_COUNTED}(?P<step>\d{{1,15}})(?:[ \t]{{0,20}}/[ \t]{{0,20}}\d{{1,15}}| of \d{{1,15}})?{ENDS}[\])]?:?",
+    re.IGNORECASE,
+)
+# XGBoost and LightGBM: `[10]`, CatBoost: `10:`, with a tab behind; and CLU's writer, whose file is named before it.
+_TABBED = re.compile(r"(?:\[(?P<step>\d{1,15})\]|(?P<other>\d{1,15}):)\t")
+_WRITTEN = re.compile(r".{1,80} logging_writer\.py:\d{1,9}\] \[(?P<step>\d{1,15})\] ")
+# Pairs before the step: `loss = 2.3, step = 100`, `eta: 0:10:12  iter: 19  total_loss: 2.1`
+_PAIRS = re.compile(
+    r"(?:[A-Za-z_][\w./@-]{0,99} ?[:=] {0,4}[^\s,;|]{1,60}[\s,;|]{1,8}){1,40}"
+    rf"(?P<word>epoch|(?:global_)?step|iteration|iter) ?[:=] {{0,20}}(?P<step>\d{{1,15}}){ENDS}",
     re.IGNORECASE,
 )
 # timm: `Train: 3 [  50/1251 (  4%)]`
 _TRAIN_PART = re.compile(r"train:[ \t]{1,8}(?P<step>\d{1,15})[ \t]{1,8}(?=\[)", re.IGNORECASE)
 # A line of results without a step: `Test set: ...`, `val Loss: ...`, and ` * Acc@1 75.1` of torchvision's scripts.
 _RESULTS = re.compile(rf"{_SET}(?![A-Za-z])", re.IGNORECASE)
+# JAX's examples: `Epoch 0 in 1.23 sec`, with the results below; PyTorch's: `Test Error:`, with them in the next line.
+_TIMED = re.compile(r"[\s:,]{0,8}(?:in|took) \d")
+_HEADING = re.compile(rf"{_SET}(?: [a-z]{{1,20}}){{0,2}}:", re.IGNORECASE)
 _STARRED = re.compile(r"\s{0,8}\*\s{1,8}[A-Za-z]")
 
 # A part of an epoch: `[10/5005]`, `12/938`, `[640/60000 (1%)]`, `[45%]` or `[50]` behind the epoch, `batch 20`.
@@ -45,9 +60,9 @@ _PART_PERCENT = re.compile(rf"{_BEHIND}[\[(]?[ \t]{{0,8}}(?P<at>\d{{1,3}}(?:\.\d
 _PART_WORD = re.compile(rf"(?<!\w)(?:epoch|step|batch|iteration|iter){_COUNTED}{_AT}(?:{_OF})?", re.IGNORECASE)
 _PART_NUMBER = re.compile(r"[\])]?[ \t]{0,4}\[[ \t]{0,20}\d{1,15}[ \t]{0,20}\]")
 
-_NAME = r"[A-Za-z_][\w./@-]{0,99}"
-_NAMES = rf"(?<![^\s,;|(\[])({_NAME}(?: {_NAME}){{0,3}})"
-_METRIC = re.compile(rf"{_NAMES}[ \t]{{0,4}}[:=][ \t]{{0,20}}({NUMBER}){ENDS}", re.IGNORECASE)
+_NAME = r"[A-Za-z_](?:[\w./@-]|'s){0,99}"
+_NAMES = rf"(?<![^\s,;|(\[{{'\"])({_NAME}(?: {_NAME}){{0,3}})"
+_METRIC = re.compile(rf"{_NAMES}['\"]?[ \t]{{0,4}}[:=][ \t]{{0,20}}({NUMBER}){ENDS}", re.IGNORECASE)
 # Without `:` or `=` only names that show their direction are metrics: `val loss 3.2`, but not `took 5`.
 _BARE_METRIC = re.compile(rf"{_NAMES}[ \t]{{1,4}}({NUMBER}){ENDS}", re.IGNORECASE)
 # Behind a value: its mean so far, `2.3 (2.5)`, or what it is a part of, `9843/10000 (98%)`.
@@ -65,14 +80,21 @@ class Plain:
     def __init__(self) -> None:
         """Begin before the first line."""
         self._step: int | None = None
+        self._is_below_heading = False
 
     def read(self, line: str) -> Progress | None:
         """Read the next line."""
         text = states(line)[-1] if len(line) <= LINE_CHARACTERS else ""
         if _BAR.search(text):
             return None
-        message = _without_prefix(text)
+        message = without_prefix(text)
+        if row := _TABBED.match(text) or _WRITTEN.match(text):
+            metrics = metrics_in(text[row.end() :])
+            return None if metrics is None else Progress(int(row[row.lastgroup or "step"]), metrics)
         counted = _STEP.match(message) or _TRAIN_PART.match(message)
+        if counted is None and (pairs := _PAIRS.match(message)) and not _is_part(message[pairs.end() :], of_steps=True):
+            metrics = metrics_in(message[: pairs.start("word")] + message[pairs.end() :])
+            return None if metrics is None else Progress(int(pairs["step"]), metrics)
         if counted is None or _is_of_a_set_alone(counted):
             return self._read_results(message, is_starred=_STARRED.match(text) is not None)
         rest = message[counted.end() :]
@@ -81,19 +103,22 @@ class Plain:
             self._step = int(counted["step"])
             return None
         metrics = metrics_in(rest)
-        if metrics is None and rest.strip():
+        if metrics is None and rest.strip() and not _TIMED.match(rest):
             return None
         self._step = int(counted["step"])
         return None if metrics is None else Progress(self._step, metrics)
 
     def _read_results(self, message: str, *, is_starred: bool) -> Progress | None:
-        if self._step is None or not (is_starred or _RESULTS.match(message)) or _is_part(message, of_steps=True):
+        is_below, self._is_below_heading = self._is_below_heading, _HEADING.fullmatch(message.rstrip()) is not None
+        is_result = is_starred or is_below or _RESULTS.match(message) is not None
+        if self._step is None or not is_result or _is_part(message, of_steps=True):
             return None
         metrics = metrics_in(message)
         return None if metrics is None else Progress(self._step, metrics)
 
 
-def _without_prefix(text: str) -> str:
+def without_prefix(text: str) -> str:
+    """Return a line without what a logger put before the message."""
     for _ in range(_MOST_PREFIXES):
         prefix = _LOGGED.match(text)
         if prefix is None:

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from objectives.base import Progress, ProgressReader
 from objectives.training.bars import Bars, Keras
 from objectives.training.lines import LINE_CHARACTERS, MOST_STEPS, NUMBER, finite, states
-from objectives.training.plain import Plain
+from objectives.training.plain import Plain, without_prefix
 from objectives.training.tables import Table
 
 ReaderKind = Literal["auto", "json", "keras", "lightning", "tqdm", "table", "plain"]
@@ -95,9 +95,19 @@ _ITEM = re.compile(
 _NEARLY = 0.03
 
 
+_COUNTERS = ("step", "epoch")
+_QUOTED = re.compile(NUMBER)
+# What may stand before an object: a full bar, or a logger and the name of the set, `... | INFO | valid | {...}`.
+_BAR = re.compile(r"[^|{]{0,80}\d{1,3}%\|[^|{]{0,1000}\| {0,8}\d{1,15}/\d{1,15} \[[^\]{]{0,400}\]")
+_SET = re.compile(r"[\s|:]{0,8}(?:train|val|test|eval)[a-z]{0,12}[\s|:]{1,8}(?=\{)", re.IGNORECASE)
+
+
 def read_object(line: str) -> Progress | None:
     """Read a line that is a JSON object or a dictionary of Python."""
     text = states(line)[-1] if len(line) <= LINE_CHARACTERS else ""
+    if text.endswith("}") and not text.startswith("{"):
+        message = without_prefix(_BAR.sub("", text, count=1))
+        text = _SET.sub("", message, count=1)
     if not text.startswith("{"):
         return None
     try:
@@ -106,6 +116,9 @@ def read_object(line: str) -> Progress | None:
     except (ValueError, RecursionError):
         fields = {name: float(number) for name, number in _ITEM.findall(text)} if text.endswith("}") else {}
     numbers = {name: value for name, value in fields.items() if isinstance(value, float)}
+    # fairseq quotes its metrics: {"epoch": 1, "valid_loss": "9.12"}.
+    quoted = {name: value for name, value in fields.items() if isinstance(value, str) and name not in _COUNTERS}
+    numbers |= {name: float(value) for name, value in quoted.items() if _QUOTED.fullmatch(value)}
     step = numbers.pop("step", None)
     epoch = numbers.pop("epoch", None)
     counted = _whole(epoch) if "step" not in fields else step

@@ -7,6 +7,7 @@ from objectives.training.lines import LINE_CHARACTERS, NUMBER, numbers, states
 
 _HEAD = re.compile(r"[|\s]{0,8}(?:epoch|step|iter|iteration)s?(?=[\s,;|])", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s,;|]{1,200}")
+_WIDE = re.compile(r"\t|\s{2,200}|\s{0,200}[,;|]\s{0,200}")
 _COLUMN = re.compile(r"[A-Za-z_][\w./%@()-]{0,99}")
 _ROW = re.compile(r"(\d{1,15})(/\d{1,15})?")
 _VALUE = re.compile(rf"({NUMBER})%?", re.IGNORECASE)
@@ -21,7 +22,7 @@ class Table:
 
     def __init__(self) -> None:
         """Begin before the first line."""
-        self._columns: list[str] = []
+        self._heads: list[list[str]] = []
         self._classes: list[str] = []
         self._first: int | None = None
         self._step: int | None = None
@@ -33,7 +34,9 @@ class Table:
         if not words:
             return None
         if _HEAD.match(text):
-            self._columns = _names(words)
+            # A name may be of several words, `Training Loss`: whether it is, only the number of values in a row shows.
+            wide = [word.strip().replace(" ", "_") for word in _WIDE.split(text) if word.strip()]
+            self._heads = [_names(words), _names(wide)]
         elif _ENDED.match(text):
             self._step = None  # what follows is about the best epoch
         elif words[0] == _CLASSES:
@@ -41,7 +44,9 @@ class Table:
         elif words[0] == _ALL and self._step is not None:
             metrics = _metrics(self._classes, words)
             return Progress(self._step, metrics) if metrics else None
-        elif (row := _ROW.fullmatch(words[0])) and (metrics := _metrics(self._columns, words)):
+        elif (row := _ROW.fullmatch(words[0])) and (
+            metrics := next((found for names in self._heads if (found := _metrics(names, words))), None)
+        ):
             self._first = int(row[1]) if self._first is None else self._first
             self._step = int(row[1]) + (1 if self._first == 0 else 0)
             return Progress(self._step, metrics)

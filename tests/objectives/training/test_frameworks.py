@@ -188,6 +188,112 @@ FRAMEWORKS = {
 }
 
 
+FRAMEWORKS |= {
+    "PyTorch, quickstart": (
+        (
+            "Epoch 1\n-------------------------------\nloss: 2.303494  [   64/60000]\nloss: 2.1  [57664/60000]\n"
+            "Test Error: \n Accuracy: 50.9%, Avg loss: 2.153452 \n\nEpoch 2\n-------------------------------\n"
+            "loss: 2.1  [   64/60000]\nTest Error: \n Accuracy: 59.1%, Avg loss: 1.85 \n\n"
+        ),
+        "Avg_loss",
+        {1: 2.153452, 2: 1.85},
+    ),
+    "PyTorch, language model example": (
+        (
+            "| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 4.1 | loss  5.51 | ppl   247\n"
+            "| end of epoch   1 | time: 12.31s | valid loss  5.82 | valid ppl   337.21\n"
+            "| end of epoch   2 | time: 12.31s | valid loss  5.42 | valid ppl   227.21\n"
+        ),
+        "valid_loss",
+        {1: 5.82, 2: 5.42},
+    ),
+    "JAX, MNIST example": (
+        "Epoch 0 in 1.23 sec\nTraining set accuracy 0.871\nTest set accuracy 0.879\n"
+        "Epoch 1 in 1.01 sec\nTraining set accuracy 0.9\nTest set accuracy 0.91\n",
+        "Test_set_accuracy",
+        {0: 0.879, 1: 0.91},
+    ),
+    "Flax, MNIST example": (
+        "I0304 10:11:12.123456 140123 train.py:171] epoch:  1, train_loss: 0.2451, test_loss: 0.0801\n",
+        "test_loss",
+        {1: 0.0801},
+    ),
+    "CLU, as Flax's ImageNet example": (
+        "I0304 10:11:12.123456 140123 logging_writer.py:48] [100] accuracy=0.1, loss=5.2, steps_per_second=3.1\n",
+        "loss",
+        {100: 5.2},
+    ),
+    "Hugging Face Accelerate": (
+        "epoch 0: {'accuracy': 0.8161, 'f1': 0.872}\nepoch 1: {'accuracy': 0.841, 'f1': 0.89}\n",
+        "accuracy",
+        {0: 0.8161, 1: 0.841},
+    ),
+    "fairseq": (
+        (
+            '2024-03-04 10:11:12 | INFO | train_inner | {"epoch": 1, "update": 0.2, "loss": "12.1"}\n'
+            '2024-03-04 10:11:12 | INFO | valid | {"epoch": 1, "valid_loss": "9.12", "valid_ppl": "389"}\n'
+        ),
+        "valid_loss",
+        {1: 9.12},
+    ),
+    "detectron2": (
+        "[03/04 10:11:12 d2.utils.events]:  eta: 0:10:12  iter: 19  total_loss: 2.1  time: 0.4  max_mem: 3000M\n",
+        "total_loss",
+        {19: 2.1},
+    ),
+    "TensorFlow's estimators": (
+        "INFO:tensorflow:loss = 2.3012, step = 0\nINFO:tensorflow:loss = 0.41, step = 100 (0.831 sec)\n",
+        "loss",
+        {0: 2.3012, 100: 0.41},
+    ),
+    "Ignite": (
+        (
+            "Training Results - Epoch: 1  Avg accuracy: 0.91 Avg loss: 0.31\n"
+            "Validation Results - Epoch: 1  Avg accuracy: 0.92 Avg loss: 0.29\n"
+        ),
+        "Avg_loss",
+        {1: 0.29},
+    ),
+    "Composer": (
+        (
+            "train          Epoch   1:  100%|██████████| 469/469 [00:05<00:00, 84.1ba/s, loss/train/total=0.1131]\n"
+            "eval           Epoch   1:  100%|██████████| 79/79 [00:00<00:00, 130ba/s, metrics/eval/Accuracy=0.97]\n"
+        ),
+        "metrics/eval/Accuracy",
+        {1: 0.97},
+    ),
+    "XGBoost": (
+        "[0]\ttrain-logloss:0.61\tvalid-logloss:0.63\n[10]\ttrain-logloss:0.21\tvalid-logloss:0.30\n",
+        "valid-logloss",
+        {0: 0.63, 10: 0.30},
+    ),
+    "LightGBM": (
+        "[10]\ttraining's l2: 0.31\tvalid_1's l2: 0.42\n[20]\ttraining's l2: 0.21\tvalid_1's l2: 0.32\n",
+        "valid_1's_l2",
+        {10: 0.42, 20: 0.32},
+    ),
+    "CatBoost": (
+        "0:\tlearn: 0.6812\ttest: 0.6831\ttotal: 52.1ms\tremaining: 5.2s\n10:\tlearn: 0.5\ttest: 0.52\ttotal: 152ms\n",
+        "test",
+        {0: 0.6831, 10: 0.52},
+    ),
+    "scikit-learn, gradient boosting": (
+        (
+            "      Iter       Train Loss   Remaining Time \n"
+            "         1           1.2812            1.20s\n"
+            "         2           1.2012            1.10s\n"
+        ),
+        "Train_Loss",
+        {1: 1.2812, 2: 1.2012},
+    ),
+    "scikit-learn, neural networks": (
+        "Iteration 1, loss = 2.30121231\nValidation score: 0.812000\nIteration 2, loss = 1.9\nValidation score: 0.83\n",
+        "Validation_score",
+        {1: 0.812, 2: 0.83},
+    ),
+}
+
+
 def read_all(text: str, metric: str | None = None) -> list:
     reader = make_reader("auto", metric)
     return [progress for line in text.split("\n") if (progress := reader(line)) is not None]
@@ -229,6 +335,11 @@ def test_the_page_has_a_row_for_each_framework():
         "Train Epoch: 3 20/100 loss: 0.5",
         "Epoch 3:  45%|████      | 45/100 [00:01<00:02, 25.0it/s, loss=0.5]",
         "Test: [ 10/196] Loss 5.1 (5.2)",
+        "[3] loss: 0.5",
+        "3: loss: 0.5",
+        'Configuration: {"loss": 0.5, "epoch": 3}',
+        "Best loss: 0.5, epoch: 3",
+        "loss: 0.5, epoch: 3, batch: 20",
     ],
 )
 def test_a_line_about_a_part_of_an_epoch_is_no_step(line):
@@ -243,6 +354,8 @@ def test_a_line_about_a_part_of_an_epoch_is_no_step(line):
         ("Epoch 3 [100%] loss: 0.5", 3, 0.5),
         ("Epoch [3/10], Step [100/100], loss: 0.5", 3, 0.5),
         ("Epoch 3 of 10: loss 0.5", 3, 0.5),
+        (" 33%|███▎      | 500/1500 [01:02<02:05,  7.98it/s]{'loss': 0.5, 'epoch': 3.0}", 3, 0.5),
+        ("Step\tTraining Loss\tloss\n3\t0.7\t0.5", 3, 0.5),
         ("[2024-03-04 10:11:12] [INFO] [train.py:41] Epoch 3 loss: 0.5", 3, 0.5),
         ("Epoch 3 loss: 0.7 (0.5)", 3, 0.5),
         ("{'loss': 0.5, 'epoch': 2.98}", 3, 0.5),
