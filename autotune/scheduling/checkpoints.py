@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.execution.segments import Curve, read_lost_curve
-from launchers import STDOUT
+from launchers import STDERR, STDOUT
 from objectives.base import Metric, Objective
+
+_STREAMS = (STDOUT, STDERR)  # a training's progress lines are in one of them
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,10 @@ class Checkpoints:
         known = self._last_noted_curve(trial, run_name)
         lost: Curve = ()
         if known is not None:
-            lost = (*known, *read_lost_curve(self.runs / run_name / STDOUT, objective.progress_reader(), metric))
+            streams = (
+                read_lost_curve(self.runs / run_name / name, objective.progress_reader(), metric) for name in _STREAMS
+            )
+            lost = (*known, *next(filter(None, streams), ()))
         # A missing note costs the curve of a killed run, not the training.
         with suppress(OSError):
             self.folder(trial).mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from launchers import EndReason, Job, Resources
+from launchers import STDERR, STDOUT, EndReason, Job, Resources
 from launchers.secret import placeholder_variables
 from objectives.base import (
     CHECKPOINT_VARIABLE,
@@ -66,6 +66,7 @@ class TrainingObjective:
         nodes: The nodes of the machine.
         trained: `metric` on the training data; it is recorded, with the gap between both.
         ranks: The processes of a run.
+        progress_file: The stream that has the progress lines, `stdout` or `stderr`.
     """
 
     argv: tuple[Word, ...]
@@ -82,6 +83,7 @@ class TrainingObjective:
     nodes: Nodes = field(default_factory=Nodes)
     trained: Metric | None = None
     ranks: Count = 1
+    progress_file: str = STDOUT
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -115,6 +117,7 @@ class TrainingObjective:
             },
             resources=Resources(cores, self.nodes.nodes_for(cores), ranks * self.gpus, context.cpus),
             time_limit_s=min(limits, default=None),
+            progress_file=self.progress_file,
             tuned=placeholder_variables(self.environment),
         )
 
@@ -160,7 +163,7 @@ class TrainingObjective:
 
     def _read_progress(self, output: Output) -> tuple[int, list[Progress]]:
         """Return the last step, and the last report of each step with the metric, in the order of the steps."""
-        lines = output.stdout.splitlines()
+        lines = self._followed(output).splitlines()
         read = self.progress_reader()
         if not isinstance(self.progress, str):
             # Searching all lines at once costs a fraction of one search for each, and raises if it takes too long.
@@ -170,6 +173,9 @@ class TrainingObjective:
         found = {progress.step: progress for progress in reports if self.metric.name in progress.metrics}
         return max((progress.step for progress in reports), default=0), [found[step] for step in sorted(found)]
 
+    def _followed(self, output: Output) -> str:
+        return output.stderr if self.progress_file == STDERR else output.stdout
+
     @property
     def _names(self) -> list[str]:
         return [metric.name for metric in (self.metric, *self.more, *([self.trained] if self.trained else []))]
@@ -177,17 +183,21 @@ class TrainingObjective:
     def _no_metric_message(self, steps: int, output: Output) -> str:
         name = self.metric.name
         if steps:
-            found = sorted({metric for progress in self._reports(output.stdout) for metric in progress.metrics})
+            found = sorted(
+                {metric for progress in self._reports(self._followed(output)) for metric in progress.metrics}
+            )
             others = f", only {', '.join(found[:8])}" if found else ""
             return (
                 f"no progress line up to step {steps} has {name}{others}; if only some steps report it, "
                 "stopping.min_steps must not be less than the first of these"
             )
         how = "" if isinstance(self.progress, str) else f" by {' or '.join(map(repr, self.progress))}"
-        if any(name in progress.metrics for progress in self._reports(output.stderr)):
-            return f"no progress line has {name}{how}: standard error has it, but only standard output is read"
+        if self.progress_file == STDOUT and any(name in one.metrics for one in self._reports(output.stderr)):
+            pattern = "" if isinstance(self.progress, str) else "pattern = ..., "
+            remedy = f'write progress = {{ {pattern}file = "stderr" }}'
+            return f"no progress line of standard output has {name}{how}, but lines of standard error have it: {remedy}"
         words = {name, name.replace("_", " ")}
-        mentions = [line for line in output.stdout.splitlines() if any(word in line for word in words)]
+        mentions = [line for line in self._followed(output).splitlines() if any(word in line for word in words)]
         if mentions and not how:
             shown = states(mentions[-1])[-1][:_SHOWN_CHARACTERS]
             return (

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from launchers import STDOUT
 from launchers.software.digest import file_digest
 from objectives.base import STEPS_VARIABLE, Metric, Plan, PlanError, RunJob, StepsSource
 from objectives.file_options import (
@@ -76,6 +77,15 @@ class ProgressMetric(BaseModel):
         return Metric(self.name, self.unit, direction)
 
 
+class ProgressFile(BaseModel):
+    """Progress lines in standard error, where tqdm and Python's `logging` write."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    pattern: str | list[str] = "auto"
+    file: Literal["stdout", "stderr"]
+
+
 # Signs that a script reads its number of steps: the variable, or our helper that reads it.
 _SIGNS = (STEPS_VARIABLE.encode(), b"last_step(")
 _SCRIPT_BYTES = 2**20
@@ -94,7 +104,8 @@ class TrainingOptions(BaseModel):
         metric: The metric that is optimised: a name or a table.
         metrics: Metrics that are recorded besides it.
         trained: The name of `metric` on the training data; it is recorded, with the gap between both.
-        progress: The form of the progress lines, or one or several regular expressions (see docs/training.md).
+        progress: The form of the progress lines, or one or several regular expressions (see docs/training.md), or a
+            table with these and the stream that has the lines.
         first_step: The number of the first step in the progress lines.
         target: Optimise the time until the metric reaches this.
         budget_s: Stop a run after this many seconds; what it has reached counts.
@@ -110,7 +121,7 @@ class TrainingOptions(BaseModel):
     metric: ProgressMetric
     metrics: list[ProgressMetric] = Field(default_factory=list)
     trained: str | None = None
-    progress: str | list[str] = "auto"
+    progress: str | list[str] | ProgressFile = "auto"
     first_step: Literal[0, 1] = 1
     target: float | None = None
     budget_s: float | None = Field(default=None, gt=0)
@@ -120,9 +131,15 @@ class TrainingOptions(BaseModel):
     @property
     def form(self) -> ReaderKind | tuple[str, ...]:
         """The named form of the progress lines, or the patterns."""
-        if isinstance(self.progress, list):
-            return tuple(self.progress)
-        return next((kind for kind in KINDS if kind == self.progress), (self.progress,))
+        given = self.progress.pattern if isinstance(self.progress, ProgressFile) else self.progress
+        if isinstance(given, list):
+            return tuple(given)
+        return next((kind for kind in KINDS if kind == given), (given,))
+
+    @property
+    def progress_file(self) -> str:
+        """The stream that has the progress lines."""
+        return self.progress.file if isinstance(self.progress, ProgressFile) else STDOUT
 
     @property
     def templates(self) -> list[tuple[str, str]]:
@@ -181,6 +198,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             checked.first_step,
             Nodes.of(machine),
             replace(checked.metric.metric(), name=checked.trained) if checked.trained else None,
+            progress_file=checked.progress_file,
         ),
         parameters=(),
         constraints=(),
@@ -204,9 +222,10 @@ def _progress_errors(options: TrainingOptions) -> Iterator[Problem]:
     names = [metric.name for metric in (options.metric, *options.metrics)]
     names += [options.trained] if options.trained else []
     for index, message in pattern_errors(form, names, KINDS):
-        yield Problem(
-            message, f"options.progress.{index}" if isinstance(options.progress, list) else "options.progress"
-        )
+        given, place = options.progress, "options.progress"
+        if isinstance(given, ProgressFile):
+            given, place = given.pattern, "options.progress.pattern"
+        yield Problem(message, f"{place}.{index}" if isinstance(given, list) else place)
 
 
 def _errors_of_training(options: TrainingOptions) -> Iterator[Problem]:
@@ -246,6 +265,7 @@ def _reading(options: TrainingOptions) -> dict[str, str]:
     form = options.form
     text = form if isinstance(form, str) else "; ".join(form)
     trained = {"trained": options.trained} if options.trained else {}
+    text += "" if options.progress_file == STDOUT else f", in {options.progress_file}"
     return {"progress": text + ("" if options.first_step else ", from step 0"), **trained}
 
 

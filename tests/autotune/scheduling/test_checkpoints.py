@@ -1,7 +1,9 @@
 from pathlib import Path
 
+import pytest
+
 from autotune.scheduling.checkpoints import Checkpoints
-from launchers import STDOUT
+from launchers import STDERR, STDOUT
 from objectives.base import Metric
 from objectives.training.objective import TrainingObjective
 
@@ -9,18 +11,19 @@ AUC = Metric("val_auc", "", "maximize")
 OBJECTIVE = TrainingObjective(("train",), AUC)
 
 
-def told(runs: Path, place: str, *steps: int) -> None:
+def told(runs: Path, place: str, *steps: int, stream: str = STDOUT) -> None:
     folder = runs / place
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / STDOUT).write_text("".join(f'{{"step": {step}, "val_auc": 0.{step}}}\n' for step in steps))
+    (folder / stream).write_text("".join(f'{{"step": {step}, "val_auc": 0.{step}}}\n' for step in steps))
 
 
-def test_the_curve_of_a_killed_leg_is_kept_however_often_it_is_killed(tmp_path):
+@pytest.mark.parametrize("stream", [STDOUT, STDERR])
+def test_the_curve_of_a_killed_leg_is_kept_however_often_it_is_killed(tmp_path, stream):
     found = Checkpoints(tmp_path, "ours")
     assert found.note_start(3, "00003-9", OBJECTIVE, AUC) == ()
-    told(tmp_path, "00003-9", 1, 2)
+    told(tmp_path, "00003-9", 1, 2, stream=stream)
     assert found.note_start(3, "00003-9", OBJECTIVE, AUC) == ((1, 0.1), (2, 0.2))
-    told(tmp_path, "00003-9", 3)
+    told(tmp_path, "00003-9", 3, stream=stream)
     assert found.note_start(3, "00003-9", OBJECTIVE, AUC) == ((1, 0.1), (2, 0.2), (3, 0.3))
     assert found.note_start(3, "00003-27", OBJECTIVE, AUC) == ()
 

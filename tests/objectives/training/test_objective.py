@@ -47,6 +47,24 @@ def test_the_job_is_asked_for_its_steps_and_where_to_go_on_from(tmp_path):
     assert "AUTOTUNE_CHECKPOINT" not in alone
 
 
+BAR = "Epoch {0}: 100%|██████████| 9/9 [00:01<00:00, 9.0it/s, val_loss=0.{1}]\n"
+
+
+@pytest.mark.parametrize("pattern", ["auto", r"Epoch (\d+): 100%.*val_loss=([\d.]+)"])
+def test_progress_lines_may_be_in_standard_error(tmp_path, pattern):
+    lines = BAR.format(1, 7) + BAR.format(2, 5)
+    with pytest.raises(
+        InvalidResult, match=r"lines of standard error have it: write progress = \{ (pattern.*)?file = "
+    ):
+        planned(tmp_path, argv=["true"], metric="val_loss", progress=pattern).objective.measure(output("x\n", lines))
+    plan = planned(tmp_path, argv=["true"], metric="val_loss", progress={"pattern": pattern, "file": "stderr"})
+    assert plan.objective.job({}, Context(tmp_path)).progress_file == "stderr"
+    assert plan.objective.measure(output("val_loss 3\n", lines)).details[CURVE] == [[1, 0.7], [2, 0.5]]
+    assert plan.reading["progress"].endswith(", in stderr")
+    with pytest.raises(PlanError, match=r"options.progress.pattern"):
+        planned(tmp_path, argv=["true"], metric="val_loss", progress={"pattern": "(", "file": "stderr"})
+
+
 def test_a_script_gets_what_it_is_asked_for_on_its_command_line_and_in_its_files(tmp_path):
     plan = planned(
         tmp_path,
