@@ -3,14 +3,13 @@
 import keyword
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.machines.this_machine import FACTS
 from autotune.planning.known_programs import KnownProgram, recognise_program
+from autotune.planning.shell_words import is_file, read_shell_words
 from autotune.planning.start_line import StartLine, read_start_line
 from objectives.run_files import name_error
 from spaces.expressions.functions import FUNCTIONS
@@ -73,15 +72,23 @@ def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> Comma
 
     Variables, prefixes such as `time`, and an MPI start command may precede the program. `environment` has the
     variables under which the command would run.
+
+    Raises:
+        StudyFileError: The command needs a shell, or an MPI start command starts no program.
     """
     parser = _CommandLineParser()
-    line = read_start_line(_split(words), environment)
+    written = read_shell_words(words)
+    line = read_start_line(written.words, environment)
     for name, value in line.variables.items():
         parser.read_variable(name, value)
     parser.add_counts(line)
     left = line.program
     parser.argv += map(_escape, line.kept)
-    program = recognise_program(left).with_file_names(left)
+    known = recognise_program(left)
+    left = [*left, *written.input_words(known.stdin)]
+    program = known.with_file_names(left)
+    if line.is_inside and left and is_file(left[0]):
+        left[0] = str(Path(left[0]).absolute())  # `uv run train.py` finds it from no other folder
     parser.read_program(left, program)
     parser.add_fill_option(program)
     parser.files.update({name: path for name in program.reads if name not in parser.files and (path := _here(name))})
@@ -91,7 +98,7 @@ def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> Comma
         knobs=tuple(parser.knobs),
         files=tuple(parser.files.items()),
         program=program,
-        notes=tuple(line.notes),
+        notes=(*written.notes, *line.notes),
     )
 
 
@@ -127,7 +134,7 @@ class _CommandLineParser:
         for index, word in enumerate(words):
             option, equals, value = word.partition("=")
             if index == 0:
-                self.argv.append(_escape(str(Path(word).absolute()) if _is_file(word) and "/" in word else word))
+                self.argv.append(_escape(str(Path(word).absolute()) if is_file(word) and "/" in word else word))
             elif equals and option.startswith("-") and _number(value):
                 self.argv.append(f"{_escape(option)}={{{self._of_option(option, value, known)}}}")
             elif _number(word):
@@ -157,7 +164,7 @@ class _CommandLineParser:
         """
         if ("/" in word or word in {".", ".."}) and not Path(word).is_absolute() and _is_folder(word):
             return _escape(str(Path(word).resolve()))
-        if word.startswith("-") or Path(word).is_absolute() or not _is_file(word):
+        if word.startswith("-") or Path(word).is_absolute() or not is_file(word):
             return _escape(word)
         path = Path(word).absolute()
         is_program = path.suffix in known.in_place or os.access(path, os.X_OK)
@@ -191,14 +198,6 @@ class _CommandLineParser:
         return knob
 
 
-def _split(words: Sequence[str]) -> list[str]:
-    """Return the words of a command; one that was quoted as a whole is split as a shell would."""
-    if len(words) == 1 and " " in words[0].strip() and not _is_file(words[0]):
-        with suppress(ValueError):
-            return shlex.split(words[0])
-    return list(words)
-
-
 def _number(text: str) -> bool:
     return bool(_WHOLE.fullmatch(text) or (_DECIMAL.fullmatch(text) and str(float(text)) == text))
 
@@ -213,19 +212,11 @@ def _escape(word: str) -> str:
 
 
 def _here(name: str) -> Path | None:
-    return Path(name).absolute() if _is_file(name) else None
+    return Path(name).absolute() if is_file(name) else None
 
 
 def _is_folder(word: str) -> bool:
     try:
         return Path(word).is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_file(word: str) -> bool:
-    # A word that is by chance also the name of a file here is rare enough.
-    try:
-        return Path(word).is_file()
     except (OSError, ValueError):
         return False

@@ -25,6 +25,7 @@ class KnownProgram(BaseModel):
         knobs: Further options that may be tuned.
         in_place: Suffixes of files that are programs themselves and are not copied.
         reads: Files that it reads without an option.
+        stdin: The option that names the file which it would else read from standard input.
         names: By option, the files whose names the option changes.
         study: The shipped study of the program.
     """
@@ -39,6 +40,7 @@ class KnownProgram(BaseModel):
     knobs: list[str] = Field(default_factory=list)
     in_place: list[str] = Field(default_factory=list)
     reads: list[str] = Field(default_factory=list)
+    stdin: str | None = None
     names: dict[str, list[str]] = Field(default_factory=dict)
     study: str | None = None
     metrics: list[dict[str, Any]] = Field(default_factory=list)

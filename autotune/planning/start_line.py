@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.errors import StudyFileError
+from autotune.planning.shell_words import is_file
 from launchers.environment import inherited_variables
 from launchers.mpi import start_commands
 from launchers.secret import MASK, is_secret
@@ -53,7 +54,8 @@ class Starter(BaseModel):
     quiet_flags: list[str] = Field(default_factory=list)
     kept: list[str] = Field(default_factory=list)
     kept_flags: list[str] = Field(default_factory=list)
-    operand: Literal["cpus", "left_out"] | None = None
+    stays: bool = False
+    operand: Literal["cpus", "left_out", "kept"] | None = None
     wrong: str | None = None
 
     def values_after(self, option: str) -> int | None:
@@ -83,6 +85,7 @@ class StartLine:
         threads: The cores of each rank; None if they are not given.
         cores: The cores that a prefix keeps the program to; None if none does.
         threads_from: The command and the option that give these.
+        is_inside: Whether a container or an environment is among the words that stay.
         notes: One sentence for each command that was not understood, or of which something was left out.
     """
 
@@ -95,6 +98,7 @@ class StartLine:
     threads: int | None = None
     cores: int | None = None
     threads_from: str = ""
+    is_inside: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -111,7 +115,7 @@ def read_start_line(words: Sequence[str], environment: Mapping[str, str]) -> Sta
             name, _, line.variables[name] = line.program.pop(0).partition("=")
             continue
         count, starter = next(((k, found) for k in (1, 2) if (found := _starter(line.program[:k]))), (0, None))
-        if starter is None or (starter.mpi and line.starter):
+        if starter is None or (starter.mpi and (line.starter or line.is_inside)):
             break
         reader = _OptionReader(starter, line.program, environment, " ".join(line.program[:count]), at=count)
         if (wrong := starter.wrong or reader.read()) is not None:
@@ -155,6 +159,8 @@ class _OptionReader:
             self.at += 1
         if self.at >= len(self.words):
             return "no program follows"
+        if self.starter.mpi and _COUNT.fullmatch(self.words[self.at]):
+            return f"what {' '.join(self.words[self.at - 1 : self.at + 1])} means is not known"
         if self.starter.mpi and _NEXT_PROGRAM in self.words[self.at :]:
             return "it starts several programs; set threads to the number of all their ranks"
         return None
@@ -164,7 +170,8 @@ class _OptionReader:
         name = self.name
         line.program = list(self.words[self.at :])
         line.variables |= self.variables
-        line.kept += [name, *self.kept] if self.kept else []
+        line.kept += [*name.split(), *self.kept] if self.kept or self.starter.stays else []
+        line.is_inside |= self.starter.stays
         if self.left:
             line.notes.append(f"left out, since the study or its site decides it: {name} {' '.join(self.left)}")
         if self.starter.mpi:
@@ -274,6 +281,8 @@ class _OptionReader:
             is_list = any(one in {"-c", "--cpu-list"} for one in self.left)
             self.left = [*self.left, word]
             self.cores = _cores_in_list(word) if is_list else _cores_in_mask(word)
+        elif self.starter.operand == "kept":
+            self.kept.append(str(Path(word).absolute()) if is_file(word) else word)
         else:
             self.left.append(word)
 

@@ -88,13 +88,9 @@ class Plain:
         if _BAR.search(text):
             return None
         message = without_prefix(text)
-        if row := _TABBED.match(text) or _WRITTEN.match(text):
-            metrics = metrics_in(text[row.end() :])
-            return None if metrics is None else Progress(int(row[row.lastgroup or "step"]), metrics)
         counted = _STEP.match(message) or _TRAIN_PART.match(message)
-        if counted is None and (pairs := _PAIRS.match(message)) and not _is_part(message[pairs.end() :], of_steps=True):
-            metrics = metrics_in(message[: pairs.start("word")] + message[pairs.end() :])
-            return None if metrics is None else Progress(int(pairs["step"]), metrics)
+        if counted is None and (row := _TABBED.match(text) or _WRITTEN.match(text) or _PAIRS.match(message)):
+            return _read_row(row)
         if counted is None or _is_of_a_set_alone(counted):
             return self._read_results(message, is_starred=_STARRED.match(text) is not None)
         rest = message[counted.end() :]
@@ -125,6 +121,14 @@ def without_prefix(text: str) -> str:
             return text.lstrip()
         text = text[prefix.end() :]
     return text.lstrip()
+
+
+def _read_row(row: re.Match[str]) -> Progress | None:
+    """Read a line that is complete by itself, and whose step is not the first word."""
+    rest = row.string[row.end() :]
+    before = row.string[: row.start("word")] if row.re is _PAIRS else ""
+    metrics = None if row.re is _PAIRS and _is_part(rest, of_steps=True) else metrics_in(before + rest)
+    return None if metrics is None else Progress(int(row[row.lastgroup or "step"]), metrics)
 
 
 def _is_of_a_set_alone(counted: re.Match[str]) -> bool:

@@ -70,6 +70,8 @@ def test_golden_files(name):
         ("gmx grompp -ntomp 2", None, {"ntomp": ""}),
         ("mpirun -np 2 gmx_mpi mdrun -ntomp 1", None, {"np": "ranks", "ntomp": "threads"}),
         ("mpirun -np 2 lmp -sf omp -pk omp 2 -in x", None, {"np": "ranks", "omp": "threads"}),
+        ("torchrun --nproc_per_node=2 train.py --lr 0.1", None, {"nproc_per_node": "processes", "lr": ""}),
+        ("accelerate launch --num_processes 2 train.py", None, {"num_processes": "processes"}),
         ("ior -t 4 -b 8", None, {"t": "", "b": ""}),
         ("mpirun -np 4 pw.x -nk 2 -nt 1 -inp my.in", None, {"np": "ranks", "nk": "knob", "nt": "knob"}),
         ("prog 007 1.50 1e3 0x1 -5 v1.2", ["prog", "007", "1.50", "1e3", "0x1", "-5", "v1.2"], {}),
@@ -120,6 +122,29 @@ CORE = "OMPI_MCA_hwloc_base_binding_policy"
         ("timeout 60 nice -n 5 mpirun -np 2 prog", {"np": "2"}, {}, "timeout 60"),
         ("OMP_NUM_THREADS=2 MKL_NUM_THREADS=1 prog", {"threads": "2"}, {"MKL_NUM_THREADS": "1"}, ""),
         (["mpirun -np 4 prog"], {"np": "4"}, {}, ""),
+        # As Fugaku, Polaris, ARCHER2, Tianhe, TGCC and TACC write it.
+        ("mpiexec -n 4 -stdout-proc out.%j -stderr-proc err prog", {"np": "4"}, {}, ""),
+        ("mpiexec --max-proc-per-node 4 -n 16 prog", {"np": "16"}, {}, "mpiexec --max-proc-per-node 4"),
+        ("mpiexec -stdin my.in -n 2 prog", {"np": "2"}, {}, "mpiexec -stdin my.in"),
+        (
+            "mpiexec -n 8 --ppn 4 --depth=8 --cpu-bind depth --no-vni prog",
+            {"np": "8", "threads": "8"},
+            {},
+            "mpiexec --ppn 4 --cpu-bind depth --no-vni",
+        ),
+        (
+            "srun --nodes=2 --ntasks-per-node=64 -c 2 --hint=nomultithread --distribution=block:block prog",
+            {"np": "128", "threads": "2"},
+            {"SLURM_DISTRIBUTION": "block:block"},
+            "--hint=nomultithread",
+        ),
+        ("yhrun -n 4 prog", {"np": "4"}, {}, "not with yhrun"),
+        ("ccc_mprun -n 4 -c 2 prog", {"np": "4", "threads": "2"}, {}, "not with ccc_mprun"),
+        ("ibrun -n 16 -o 0 task_affinity prog", {"np": "16"}, {}, "ibrun -o 0"),
+        # What a shell would do with the command.
+        (["mpirun -np 4 prog > out 2>&1 &"], {"np": "4"}, {}, "keeps what a run prints: > out 2>&1"),
+        (["mpirun -np 4 prog 2>log | tee -a out"], {"np": "4"}, {}, "2> log | tee -a out"),
+        (["bash", "-c", "mpirun -np 4 prog"], {"np": "4"}, {}, ""),
     ],
 )
 def test_the_words_before_the_program_become_ranks_threads_and_variables(command, counts, environment, notes):
@@ -142,6 +167,9 @@ def test_the_words_before_the_program_become_ranks_threads_and_variables(command
         ("nice -n 5", "no program follows"),
         ("time -z prog", "its option -z is not known"),
         ("sbatch job.sh", "it returns before its job has run"),
+        ("mpiexec -n 4 -d 8 prog", "what -d 8 means is not known"),
+        ("valgrind --tool=callgrind prog", "it measures or debugs a program"),
+        ("bash -lc 'module load gcc && prog'", "only a shell understands its text"),
     ],
 )
 def test_a_start_command_that_is_not_understood_stays_and_one_line_says_so(command, note):
@@ -166,6 +194,58 @@ def test_a_memory_policy_stays_and_the_program_behind_it_is_known():
     found = propose_knobs(shlex.split("mpirun -np 2 numactl --interleave=all -C 0-3 lmp -sf omp -pk omp 2"), {})
     assert found.argv == ("numactl", "--interleave=all", "lmp", "-sf", "omp", "-pk", "omp", "{omp}")
     assert found.program.study == "lammps"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "singularity exec --nv -B /scratch:/scratch image.sif",
+        "apptainer run --env A=b image.sif",
+        "shifter --image=docker:user/image:1",
+        "podman-hpc run --rm --mpi image:1",
+        "conda run -n env",
+        "uv run",
+    ],
+)
+def test_the_program_in_a_container_or_an_environment_is_known(inside):
+    found = propose_knobs(shlex.split(f"mpirun -np 4 {inside} pw.x -nk 2 -inp scf.in"), {})
+    assert found.argv == (*inside.split(), "pw.x", "-nk", "{nk}", "-inp", "scf.in")
+    assert {knob.name: knob.kind for knob in found.knobs} == {"np": "ranks", "nk": "knob"}
+    assert found.program.study == "qe"
+    assert found.notes == ()
+    # Another MPI is inside: its start command is the program.
+    assert propose_knobs(shlex.split(f"{inside} mpirun -np 4 prog"), {}).argv[:-3] == (*inside.split(), "mpirun")
+
+
+def test_a_script_in_an_environment_is_found_from_the_folder_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.py", "image.sif"):
+        (tmp_path / name).touch()
+    assert propose_knobs(["uv", "run", "train.py"], {}).argv == ("uv", "run", str(tmp_path / "train.py"))
+    command = ["apptainer", "exec", "image.sif", "prog"]
+    assert propose_knobs(command, {}).argv == ("apptainer", "exec", str(tmp_path / "image.sif"), "prog")
+
+
+def test_a_file_for_standard_input_is_named_by_an_option():
+    found = propose_knobs(["mpirun -np 2 pw.x -nk 2 < scf.in > scf.out"], {})
+    assert found.argv == ("pw.x", "-nk", "{nk}", "-inp", "scf.in")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("prog < my.in", "reads its standard input (< my.in)"),
+        ("cd case && mpirun -np 4 prog", "has '&&'"),
+        ("module load gcc; prog", "has ';'"),
+        ("prog | sort", "has '|'"),
+    ],
+)
+def test_a_command_that_needs_a_shell_is_a_mistake(tmp_path, run, command, words):
+    ended = run("init", "--", command)
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert "write the line into a script and give that" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_threads_of_the_callers_environment_are_those_of_each_rank():

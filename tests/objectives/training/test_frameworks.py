@@ -208,8 +208,10 @@ FRAMEWORKS |= {
         {1: 5.82, 2: 5.42},
     ),
     "JAX, MNIST example": (
-        "Epoch 0 in 1.23 sec\nTraining set accuracy 0.871\nTest set accuracy 0.879\n"
-        "Epoch 1 in 1.01 sec\nTraining set accuracy 0.9\nTest set accuracy 0.91\n",
+        (
+            "Epoch 0 in 1.23 sec\nTraining set accuracy 0.871\nTest set accuracy 0.879\n"
+            "Epoch 1 in 1.01 sec\nTraining set accuracy 0.9\nTest set accuracy 0.91\n"
+        ),
         "Test_set_accuracy",
         {0: 0.879, 1: 0.91},
     ),

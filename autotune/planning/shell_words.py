@@ -1,0 +1,99 @@
+"""Read a command that was quoted as a whole, or given to `bash -c`, as a shell would, as far as a study can do it."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autotune.errors import StudyFileError
+
+_SHELLS = {"sh", "bash", "dash", "ksh", "zsh"}
+_COMMAND_OPTION = re.compile(r"-[a-z]*c")
+_OPERATOR = re.compile(r"[;|&<>()]+")
+_REMEDY = (
+    "a study starts one program, without a shell: do what comes before it yourself (cd, module load, export), or write "
+    "the line into a script and give that"
+)
+
+
+@dataclass
+class ShellWords:
+    """The words of a command, and the file that it reads from standard input; `notes` say what was left out."""
+
+    words: list[str]
+    input_file: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def input_words(self, option: str | None) -> list[str]:
+        """Return the words that name the input file by an option of the program.
+
+        Raises:
+            StudyFileError: There is a file, but no option.
+        """
+        if not self.input_file:
+            return []
+        if option is None:
+            msg = (
+                f"the command reads its standard input (< {self.input_file}), which a study leaves empty: name the "
+                "file by an option of the program, or write the line into a script and give that"
+            )
+            raise StudyFileError(msg)
+        return [option, self.input_file]
+
+
+def read_shell_words(words: Sequence[str]) -> ShellWords:
+    """Return the words that a shell would start.
+
+    Raises:
+        StudyFileError: The command needs a shell.
+    """
+    if len(words) == 1 and " " in words[0].strip() and not is_file(words[0]):
+        try:
+            return _parse(words[0])
+        except ValueError:  # a quote that does not end
+            return ShellWords(list(words))
+    if len(words) == 3 and Path(words[0]).name in _SHELLS and _COMMAND_OPTION.fullmatch(words[1]):
+        try:
+            return _parse(words[2])
+        except (StudyFileError, ValueError):
+            note = f"{words[0]} {words[1]} stays in the command as it is: only a shell understands its text"
+            return ShellWords(list(words), notes=[note])
+    return ShellWords(list(words))
+
+
+def _parse(text: str) -> ShellWords:
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";|&<>()")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    words, found, left = list(lexer), ShellWords([]), []
+    while words:
+        word = words.pop(0)
+        if not _OPERATOR.fullmatch(word) or f"'{word}'" in text or f'"{word}"' in text:
+            found.words.append(word)
+        elif word == "<" and words:
+            found.input_file = words.pop(0)
+        elif set(word) <= {">", "&"} and ">" in word and words:
+            # In `2>log` the number is the stream, in `prog 2 > log` an argument.
+            is_stream = (
+                found.words[-1:] in (["1"], ["2"]) and re.search(rf"(?<!\S){found.words[-1]}>", text) is not None
+            )
+            stream = found.words.pop() if is_stream else ""
+            left.append(f"{stream}{word}{'' if word.endswith('&') else ' '}{words.pop(0)}")
+        elif word == "|" and words[:1] == ["tee"] and not any(map(_OPERATOR.fullmatch, words)):
+            left += [word, *words]
+            words = []
+        elif word != "&" or words:
+            msg = f"{text!r} has {word!r}: {_REMEDY}"
+            raise StudyFileError(msg)
+    if left:
+        found.notes.append(f"left out, since autotune keeps what a run prints: {' '.join(left)}")
+    return found
+
+
+def is_file(word: str) -> bool:
+    """Return whether a word is the name of a file here."""
+    # A word that is by chance also the name of a file here is rare enough.
+    try:
+        return Path(word).is_file()
+    except (OSError, ValueError):
+        return False
