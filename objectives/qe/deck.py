@@ -14,7 +14,7 @@ from pathlib import Path
 
 from objectives.qe.output import number
 
-_GROUP = re.compile(r"^[ \t]*[&$](\w+)", re.MULTILINE)
+_GROUP = re.compile(r"^[ \t\ufeff]*[&$](\w+)", re.MULTILINE)  # also behind the mark with which Windows begins files
 _GROUP_END = re.compile(r"/|[&$]end\b", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"(?<![\w%])([A-Za-z]\w*)[ \t]*(\([^()=]*\))?\s*=")
 # A value of a list, with its number of repetitions (`2*0.5`), and the comma behind it.
@@ -77,6 +77,11 @@ class Deck:
     @cached_property
     def _assignments(self) -> tuple["_Assignment", ...]:
         return tuple(_assignments(self.text))
+
+    @property
+    def variables(self) -> tuple[tuple[str, str, str], ...]:
+        """The namelist, the name and the text of the values of each assignment, both names in lower case."""
+        return tuple((found.group, found.name, found.values) for found in self._assignments)
 
     @property
     def has_wrong_comments(self) -> bool:

@@ -26,9 +26,12 @@ from objectives.qe.lattice import (
     read_lattice,
     read_number,
 )
+from objectives.qe.namelists import wrong_variables
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import Workload, number
 from objectives.qe.saved import reads_structure
+from spaces.expressions.constant import constant_value
+from spaces.parameters.errors import ExpressionError
 
 _FACTORS = (2, 3, 5)  # the factors for which FFTW, MKL and pw.x's own FFT are fast; only ESSL also takes 7 and 11
 
@@ -77,6 +80,7 @@ _WORDS = {
         *("marzari-vanderbilt", "cold", "m-v", "mv", "Marzari-Vanderbilt", "M-V", "MV"),
         *("fermi-dirac", "f-d", "fd", "Fermi-Dirac", "F-D", "FD"),
     },
+    "mixing_mode": {"plain", "TF", "local-TF"},
     "diagonalization": {
         *("david", "davidson", "cg", "ppcg", "paro", "ParO", "direct"),
         *("rmm", "rmm-diis", "rmm-davidson", "rmm-paro"),
@@ -94,6 +98,9 @@ _VALENCE = (
     re.compile(r"^\s*(\S+)\s+Z valence", re.MULTILINE),
 )
 _COORDINATES = 3
+_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[edED][-+]?\d+)?", re.ASCII)
+_FORMULA = re.compile(r"[-+*/^().\deEdD]+", re.ASCII)
+_EXPONENT = re.compile(r"(?<=[\d.])[dD](?=[-+\d])")
 _SPINS = 2
 _NO_MOMENT = 1e-6
 
@@ -109,12 +116,14 @@ def describe(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Wor
     Raises:
         UndescribedError: The input does not determine the size, or in a way that only pw.x understands.
     """
+    kpoints, dense, smooth = known.kpoints, known.dense_grid, known.smooth_grid
+    needs_all = kpoints is None or dense is None
+    if needs_all:
+        _refuse_what_only_pwx_knows(deck)
+    _refuse_what_pwx_refuses(deck)
     electrons = known.electrons if known.electrons is not None else _electrons(deck, valence)
     wave, density = _cutoffs(deck, known)
-    kpoints, dense, smooth = known.kpoints, known.dense_grid, known.smooth_grid
-    _refuse_what_pwx_refuses(deck)
-    if kpoints is None or dense is None:
-        _refuse_what_only_pwx_knows(deck)
+    if needs_all:
         lattice = read_lattice(deck)
         found = _crystal(deck, lattice)
         factors = _grid_factors(deck, found)
@@ -182,6 +191,8 @@ def _refuse_what_pwx_refuses(deck: Deck) -> None:
 
 
 def _refuse_what_only_pwx_knows(deck: Deck) -> None:
+    if wrong := list(wrong_variables(deck)):
+        raise UndescribedError("; ".join(wrong))
     wanting = {
         "space_group: only pw.x finds out which atoms it makes of those of the input": read_count(deck, "space_group"),
         "ion_positions = 'from_file': the cell and the atoms are those that another run saved": reads_structure(deck),
@@ -224,12 +235,14 @@ def _atoms(deck: Deck, lattice: Lattice) -> tuple[Matrix, list[str]]:
 
 
 def _place(word: str) -> float:
-    """Return a coordinate; pw.x also accepts fractions such as `1/3`."""
-    above, slash, below = word.partition("/")
+    """Return a coordinate: a number, or a formula of `+ - * / ^` and brackets, but no functions."""
     try:
-        return number(above) / (number(below) if slash else 1.0)
-    except (ValueError, ZeroDivisionError):
-        msg = f"a coordinate {word!r} in ATOMIC_POSITIONS: only pw.x works that out"
+        if _PLAIN.fullmatch(word):
+            return number(word)
+        formula = word if _FORMULA.fullmatch(word) and "**" not in word else ""
+        return float(constant_value(_EXPONENT.sub("e", formula).replace("^", "**"), {}))
+    except (ValueError, ExpressionError):
+        msg = f"pw.x stops: a coordinate {word!r} in ATOMIC_POSITIONS, which may have numbers, + - * / ^ and brackets"
         raise UndescribedError(msg) from None
 
 

@@ -9,7 +9,9 @@ _ORDER = ("control", "system", "electrons", "ions", "cell")
 _MORE_GROUPS = {"relax": ("ions",), "vc-relax": ("ions", "cell")}
 _OTHERS = {
     **dict.fromkeys(
-        ("md", "vc-md"), "its length is a number of steps, not a converged answer that runs can be compared by"
+        ("md", "vc-md"),
+        "after some steps its runs differ by chance, so none can be checked by its answer (tune an scf of its first "
+        "structure: each step is one, and the same settings suit it)",
     ),
     "ensemble": "runs are not compared by its ensemble of energies",
 }
