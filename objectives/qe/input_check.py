@@ -10,8 +10,8 @@ _MORE_GROUPS = {"relax": ("ions",), "vc-relax": ("ions", "cell")}
 _OTHERS = {
     **dict.fromkeys(
         ("md", "vc-md"),
-        "after some steps its runs differ by chance, so none can be checked by its answer (tune an scf of its first "
-        "structure: each step is one, and the same settings suit it)",
+        "its length is a number of steps, and long runs differ by chance, so that no answer can check them (tune an scf "
+        "of its first structure: each step is one)",
     ),
     "ensemble": "runs are not compared by its ensemble of energies",
 }

@@ -167,6 +167,68 @@ def test_iterations_of_electrons(study, line):
     assert steps(plan, line) == [7]
 
 
+PASSED = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=        0.0051 ...... PASSED\n"
+CP_ROWS = (
+    "  nfi    ekinc  temph  tempp        etot      enthal       econs       econt    vnhh   xnhh0    vnhp   xnhp0\n"
+    "   49  0.00240    0.0    0.0  -139.81012  -139.81012  -139.81012  -139.80772  0.0000  0.0000  0.0000  0.0000\n"
+    "   50  0.00223    0.0    0.0  -139.81838  -139.81838  -139.81838  -139.81615  0.0000  0.0000  0.0000  0.0000\n"
+    "   total energy  :     -139.51838    -139.51838 (AU)\n     1   0.00E+00     0.0000E+00\n"
+)
+CP_PRINTED = (
+    "                total energy =      -24.70829950525 Hartree a.u.\n   total energy  :   -16.80294  -16.80294 (AU)\n"
+)
+CP2K = (
+    " *** WARNING in qs_scf.F:601 :: SCF run NOT converged ***\n"
+    " ENERGY| Total FORCE_EVAL ( QS ) energy {}:             -207.978491066152230\n"
+    " CP2K                                 1  1.0    0.081    0.081    2.338    2.338\n"
+    "  **** **** ******  **  PROGRAM ENDED AT                 2024-03-04 10:11:12.123\n"
+)
+
+
+# As the programs print it: the names of figures are those that the study or the table of programs declares.
+@pytest.mark.parametrize(
+    ("command", "printed", "figures"),
+    [
+        ("xhpl", f"WR11C2R4 29184 192 2 2   345.12   4.8017e+01\n{PASSED}", [48.017]),
+        ("xhpl", f"WC11C2R4 29184 192 2 2   345.12   4.8017e+01\n{PASSED}", [48.017]),
+        ("xhpl", f"WC0 92160 1024 1 1   31.41  1.661e+04 (   1.661e+04)\n{PASSED}", [16610.0]),
+        ("xhpl", f"W11R2C4         1000    80     2     2       0.45             1.489e+00\n{PASSED}", [1.489]),
+        (
+            "pgbench",
+            (
+                "latency average = 3.2 ms\ntps = 1234.5 (including connections establishing)\n"
+                "tps = 1240.1 (excluding connections establishing)\n"
+            ),
+            [1240.1],
+        ),
+        ("pgbench", "number of failed transactions: 0 (0.000%)\ntps = 9.5 (without initial connection time)\n", [9.5]),
+        ("cp.x", f"{CP_ROWS}   JOB DONE.\n", [2.5, -139.81838]),
+        ("cp.x", f"{CP_PRINTED}   JOB DONE.\n", [2.5, -24.70829950525]),
+        ("ph.x", "     freq (    1) =       3.5 [THz] =  1.1 [cm-1]\n   JOB DONE.\n", [2.5, 3.5]),
+        ("ph.x", "     omega( 1) =       3.5 [THz] =  1.1 [cm-1]\n   JOB DONE.\n", [2.5, 3.5]),
+        *(("cp2k", CP2K.format(unit), [2.338, -207.97849106615223]) for unit in ("(a.u.)", "[a.u.]", "[hartree]")),
+        (
+            "nwchem",
+            ("         Total DFT energy =      -76.419737\n\n Total times  cpu:       10.2s     wall:       10.5s\n"),
+            [10.5, -76.419737],
+        ),
+    ],
+)
+def test_what_versions_of_programs_print(tmp_path, command, printed, figures):
+    name = command.removesuffix(".x")
+    studies = [of_program(command), *([shipped(name)] if name in {"cp", "ph", "cp2k"} else [])]
+    for study in studies:
+        measured = ready(study)[0].objective.measure(output(tmp_path, printed))
+        answer = [measured.answer.value] if measured.answer else []
+        assert [*list(measured.metrics.values())[:1], *answer] == figures
+
+
+def test_hpl_with_a_wrong_residual_is_wrong(tmp_path):
+    failed = PASSED.replace("PASSED", "FAILED")
+    with pytest.raises(ApplicationError):
+        ready(of_program("xhpl"))[0].objective.measure(output(tmp_path, failed))
+
+
 @pytest.mark.parametrize(
     ("failed", "is_right"),
     [
