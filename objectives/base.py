@@ -417,6 +417,7 @@ class Plan:
         metered: The figures of meters without which a run is invalid; names of `launchers.meters.figures.UNITS`.
         is_described: The problem was described and the program not run, so `identity` does not hold the program's
             version.
+        stops_after_s: The time after which the input itself stops a run, which has then failed; None without one.
     """
 
     objective: Objective
@@ -443,6 +444,7 @@ class Plan:
     workers: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
     metered: tuple[str, ...] = ()
     is_described: bool = False
+    stops_after_s: float | None = None
 
 
 class PlanError(ProblemsError):

@@ -1,6 +1,6 @@
 """Predict the best configurations of a study file on a described machine."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -216,7 +216,21 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
         raise CannotRunHereError(msg)
     model = PerformanceModel(tuple(own), asked.rules, asked.plan.shape, asked.limits)
     prediction = model.best(asked.space, asked.setting, top)
-    return without_vague_values(replace(prediction, grounds=(*asked.remarks, *prediction.grounds)))
+    doubts = (*prediction.doubts, *_doubts_about_the_end(prediction, asked.plan.stops_after_s))
+    return without_vague_values(replace(prediction, grounds=(*asked.remarks, *prediction.grounds), doubts=doubts))
+
+
+def _doubts_about_the_end(prediction: Prediction, limit_s: float | None) -> Iterator[str]:
+    """Yield a sentence if the input would stop the run that is proposed, or the default, before its end."""
+    if limit_s is None or prediction.setting.metric.unit != "s":
+        return
+    first = prediction.proposals[0].value if prediction.proposals else None
+    for name, value in (("the first", first), ("the default", prediction.default_value)):
+        if value is not None and value.value > limit_s:
+            yield (
+                f"{name} should take {value.value:.4g} s, and the input stops runs after {limit_s:g} s (max_seconds): "
+                "raise that, or leave it out"
+            )
 
 
 def measurements_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured]]:

@@ -10,8 +10,8 @@ _MORE_GROUPS = {"relax": ("ions",), "vc-relax": ("ions", "cell")}
 _OTHERS = {
     **dict.fromkeys(
         ("md", "vc-md"),
-        "its length is a number of steps, and long runs differ by chance, so that no answer can check them (tune an scf "
-        "of its first structure: each step is one)",
+        "its length is a number of steps, and long runs differ by chance, so that no answer can check them (tune an "
+        "scf of its first structure: each step is one)",
     ),
     "ensemble": "runs are not compared by its ensemble of energies",
 }

@@ -130,6 +130,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         installation=_INSTALLATION,
         warnings=(_LACKS_MEMORY,) if lacks_memory else (),
         memory=_memory_need(facts),
+        stops_after_s=_stops_after_s(deck),
     )
 
 
@@ -147,6 +148,7 @@ def _plan_without_program(checked: QeOptions, machine: Mapping[str, Any]) -> Pla
         identity=given.identity,
         notes=(_size_note(given.name, given.size), *_limit_notes(given.deck), given.note),
         is_described=True,
+        stops_after_s=_stops_after_s(given.deck),
     )
 
 
@@ -409,10 +411,15 @@ def _limit_notes(deck: Deck) -> Iterator[str]:
             f"the input stops a run after {limit} iterations (electron_maxstep): it need not converge, and its energy "
             "may differ from the default's by the accuracy that pw.x estimates"
         )
-    if (limit_s := deck.get_float("max_seconds", 0.0)) > 0.0:
+    if (limit_s := _stops_after_s(deck)) is not None:
         yield f"a run that takes {limit_s:g} s is stopped by the input (max_seconds), and has failed"
     if deck.calculation in RELAXATIONS and (steps := round(deck.get_float("nstep", 0.0))) > 0:
         yield f"the input moves the ions at most {steps} times (nstep)"
+
+
+def _stops_after_s(deck: Deck) -> float | None:
+    limit_s = deck.get_float("max_seconds", 0.0)
+    return limit_s if limit_s > 0.0 else None
 
 
 def _digest_of(files: Mapping[str, Path]) -> str:

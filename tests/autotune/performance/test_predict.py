@@ -248,6 +248,14 @@ def test_the_first_proposal_is_good(asked):
     assert first.speed_up.low <= law(16, 1) / best <= 1.05 * first.speed_up.high
 
 
+@pytest.mark.parametrize(("share", "names"), [(0.01, ["the first", "the default"]), (1000.0, []), (None, [])])
+def test_a_run_that_its_input_stops_before_its_end_is_a_doubt(asked, share, names):
+    default = predict(asked, many(asked), 1).default_value.value
+    limited = replace(asked, plan=replace(asked.plan, stops_after_s=share and share * default))
+    doubts = [doubt for doubt in predict(limited, many(asked), 1).doubts if "max_seconds" in doubt]
+    assert [doubt.partition(" should take")[0] for doubt in doubts] == names
+
+
 def test_asking_for_more_than_there_is(asked):
     narrower = restrict(asked, ["x >= 15", "z == 2"])
     assert len(predict(narrower, many(asked), 50).proposals) == 2

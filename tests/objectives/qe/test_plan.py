@@ -84,6 +84,7 @@ def test_the_limits_of_the_input_are_said_and_are_facts(here, run_job):
     assert found.facts["scf_iterations"] == 2
     assert any("after 2 iterations (electron_maxstep)" in note for note in found.notes)
     assert any("60 s" in note and "max_seconds" in note for note in found.notes)
+    assert found.stops_after_s == 60.0
     path.write_text(INPUT.replace("conv_thr", "electron_maxstep = 60, conv_thr"))
     usual = planned(here, run_job)
     assert "scf_iterations" not in usual.facts
