@@ -45,7 +45,7 @@ class Table:
             metrics = _metrics(self._classes, words)
             return Progress(self._step, metrics) if metrics else None
         elif (row := _ROW.fullmatch(words[0])) and (
-            metrics := next((found for names in self._heads if (found := _metrics(names, words))), None)
+            metrics := next((found for names in self._heads if (found := _metrics(names, words))), {})
         ):
             self._first = int(row[1]) if self._first is None else self._first
             self._step = int(row[1]) + (1 if self._first == 0 else 0)
