@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +37,23 @@ def replace_file(path: Path, text: str, *, private: bool = False, durable: bool 
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+def private_mode(folder: Path) -> int:
+    """Return the mode of a new file in `folder`: for its user only, unless the folder is shared with a group.
+
+    A folder is shared on purpose if its group can write to it, and new files get that group (`chmod g+ws`).
+    """
+    shared = stat.S_ISGID | stat.S_IWGRP
+    return 0o660 if folder.stat().st_mode & shared == shared else 0o600
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder and its parents if they are missing, with the mode that `private_mode` gives to files."""
+    if not folder.is_dir():
+        make_private_folder(folder.parent)
+        mode = private_mode(folder.parent)
+        folder.mkdir(mode=mode | (mode >> 2 & 0o110), exist_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -286,7 +286,10 @@ def hold_study(
         with place.hold():
             yield lock, place
     finally:
-        lock.release()
+        try:
+            lock.check()
+        finally:
+            lock.release()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Engine, NullPool, func, select
 
 from autotune.errors import StorageError
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
-from autotune.storage.sqlite.file import READING, check_writable, merge_log_at_exit, sqlite_address
+from autotune.storage.sqlite.file import READING, check_writable, sqlite_address
+from autotune.storage.sqlite.held_file import HeldFile, hold_file
 from autotune.storage.sqlite.journal import set_journal
 
 _T = TypeVar("_T")
@@ -33,15 +34,36 @@ class StorageAwayError(StorageError):
     """A storage does not answer now, but may answer later."""
 
 
-def prepare_sqlite(url: str) -> None:
-    """Create the file of a SQLite address if it is missing, and set its journal so that others can read it safely."""
+def prepare_sqlite(url: str) -> HeldFile | None:
+    """Return the held file of a SQLite address, and set its journal so that others can read it safely.
+
+    Create the file if it is missing. Return None for another storage.
+    """
     path = sqlite_path(url)
     if path is None:
-        return
+        return None
     check_writable(path)
-    merge_log_at_exit(path)
-    with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S)) as connection:
-        set_journal(connection, path)
+    held = hold_file(path, _BUSY_TIMEOUT_S)
+    set_journal(held.connection, path)
+    # Open the log now: later its name may lead to that of another file.
+    held.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return held
+
+
+def writing_engine(url: str, **arguments: Any) -> Engine:  # noqa: ANN401  as `create_engine` has them
+    """Return an engine that writes to a storage; a SQLite file must exist, and is created by `prepare_sqlite`."""
+    engine = sqlalchemy.create_engine(writable_address(url), **engine_arguments(url), **arguments)
+    path = sqlite_path(url)
+    if path is not None:
+        guard_file(engine, hold_file(path, _BUSY_TIMEOUT_S))
+    return engine
+
+
+def guard_file(engine: Engine, held: HeldFile) -> None:
+    """Let each connection and each transaction of an engine first check that its SQLite file is still at its path."""
+    sqlalchemy.event.listen(engine, "do_connect", held.check)
+    sqlalchemy.event.listen(engine, "begin", held.check)
+    held.used_by(engine)
 
 
 @contextmanager
@@ -50,7 +72,7 @@ def setup_lock(url: str) -> Iterator[None]:
     if not is_postgresql(url):
         yield
         return
-    engine = sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
+    engine = writing_engine(url, poolclass=NullPool)
     with engine.begin() as connection:
         # The server releases this lock with the transaction, also when this process is killed.
         connection.execute(select(func.pg_advisory_xact_lock(_SET_UP)))
@@ -60,7 +82,7 @@ def setup_lock(url: str) -> Iterator[None]:
 @contextmanager
 def write_transaction(url: str) -> Iterator[Connection]:
     """Provide a transaction that may also create and change tables. Other writers wait until it ends."""
-    engine = sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
+    engine = writing_engine(url, poolclass=NullPool)
     if sqlite_path(url) is not None:
         # Python's driver would only begin the transaction at the first written row, after the tables are created.
         # https://docs.sqlalchemy.org/en/20/dialects/sqlite.html#enabling-non-legacy-sqlite-transactional-modes-with-the-sqlite3-or-aiosqlite-driver
@@ -240,7 +262,7 @@ def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
 def writable_address(url: str) -> str:
     """Return the address for writing to a storage, with `#`, `?` and `%` in a file's path escaped."""
     path = sqlite_path(url)
-    return url if path is None else _file_address(f"file:{quote(str(path.absolute()))}", "mode=rwc")
+    return url if path is None else _file_address(f"file:{quote(str(path.absolute()))}", "mode=rw")
 
 
 def readable_address(url: str) -> str:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine
 from autotune.storage.address import sqlite_path
 from autotune.storage.connection import (
     engine_arguments,
+    guard_file,
     make_read_only,
     prepare_sqlite,
     readable_address,
@@ -22,9 +23,9 @@ from autotune.storage.connection import (
     tables_engine,
     writable_address,
     write_transaction,
+    writing_engine,
 )
 from autotune.storage.schema import check_studies, known_version, other_optuna, write_version
-from autotune.storage.sqlite.file import close_at_exit
 
 
 def connect(url: str, *, read_only: bool = False) -> RDBStorage:
@@ -43,6 +44,7 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
         finally:
             engine.dispose()
     is_current = check_optuna(url)
+    held = None if read_only else prepare_sqlite(url)
     address = readable_address(url) if read_only else writable_address(url)
     storage = RDBStorage(
         address.replace("{", "{{").replace("}", "}}"),  # Optuna calls `format` on it
@@ -53,8 +55,8 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
     if sqlite_path(url) is not None:
         sqlalchemy.event.listen(storage.engine, "connect", make_read_only if read_only else _skip_syncs)
         storage.engine.dispose()  # connections that were opened before the listener
-        if not read_only:
-            close_at_exit(storage.engine)
+    if held is not None:
+        guard_file(storage.engine, held)
     return storage
 
 
@@ -68,7 +70,6 @@ def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDB
     if path is None or path.exists():
         _check_version(url)
         check_optuna(url)
-    prepare_sqlite(url)
     with setup_lock(url):
         storage = connect(url)
         with write_transaction(url) as connection:
@@ -132,9 +133,7 @@ def log_engine(url: str, storage: RDBStorage) -> Engine:
     """Return an engine whose commits wait for the disk, for data that must survive a crash of the machine."""
     if sqlite_path(url) is None:
         return storage.engine
-    engine = sqlalchemy.create_engine(writable_address(url), **engine_arguments(url))
-    close_at_exit(engine)
-    return engine
+    return writing_engine(url)
 
 
 def _skip_syncs(connection: sqlite3.Connection, record: object) -> None:

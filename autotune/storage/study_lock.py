@@ -5,13 +5,15 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
 from autotune.errors import BusyError, StorageError
+from autotune.files import make_private_folder, private_mode
 from autotune.locks import Holder, IfHeld, LockFile, has_open, lock, other_holder
 from autotune.storage.address import lock_path, sqlite_path
+from autotune.storage.sqlite.held_file import check_held, session_on
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -58,20 +60,21 @@ class _Backend(Protocol):
 class _FileBackend:
     """The lock file of a study in a SQLite file; the system releases it with the process, however that ends."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the lock file at `path`.
+    def __init__(self, path: Path, storage: Path) -> None:
+        """Open the lock file at `path` for a study in the file `storage`.
 
         Raises:
             StorageError: The file cannot be written.
         """
-        self._path = path
+        self._path, self._storage = path, storage
+        self._session = ExitStack()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = LockFile.open(path, 0o644)
+            make_private_folder(path.parent)
+            self._file = LockFile.open(path, private_mode(path.parent))
         except OSError as error:
             msg = f"cannot write {path}: {error.strerror}; use --storage to keep the study elsewhere"
             raise StorageError(msg) from error
-        self.sign, self.holder, self.close = self._file.sign, self._file.holder, self._file.close
+        self.sign, self.holder = self._file.sign, self._file.holder
 
     def lock(self) -> bool:
         """Lock the file; return False if another process holds it.
@@ -79,7 +82,10 @@ class _FileBackend:
         Raises:
             StorageError: The file system has no locks.
         """
-        return lock(self._file, self._path)
+        locked = lock(self._file, self._path)
+        if locked:
+            self._session.enter_context(session_on(self._storage))
+        return locked
 
     def is_held_by(self, pid: int) -> bool:
         """Whether a process of this host has the file open."""
@@ -100,7 +106,17 @@ class _FileBackend:
         """Do nothing: a process cannot lose a locked file."""
 
     def check(self) -> None:
-        """Do nothing: a process cannot lose a locked file."""
+        """Check that the storage is still the file that this session writes.
+
+        Raises:
+            StorageError: It was moved, removed, replaced or truncated.
+        """
+        check_held(self._storage)
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._session.close()
+        self._file.close()
 
 
 class StudyLock:
@@ -169,8 +185,9 @@ class StudyLock:
 
 
 def _open_backend(url: str, study: str) -> _Backend:
-    if sqlite_path(url) is not None:
-        return _FileBackend(lock_path(url, study))
+    storage = sqlite_path(url)
+    if storage is not None:
+        return _FileBackend(lock_path(url, study), storage)
     from autotune.storage.server_lock import ServerLock  # noqa: PLC0415  it imports SQLAlchemy and Optuna
 
     return ServerLock(url, study)

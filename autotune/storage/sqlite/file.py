@@ -5,33 +5,19 @@ Others can read the file during a write, since new transactions first go to a lo
 opens the file as `immutable`. Its connections are short, so the next one notices a new writer.
 """
 
-import atexit
+import glob
 import os
-import sqlite3
-from contextlib import closing, suppress
-from functools import cache
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import quote
-from weakref import WeakSet
 
 from autotune.errors import StorageError
+from autotune.locks import find_local_holder
+from autotune.storage.sqlite.held_file import check_held
 
 READING = "PRAGMA query_only=ON"
 """The first statement of a reading connection. With write permission, SQLite then still removes a leftover log."""
 
 _LOG, _INDEX = "-wal", "-shm"
-_BUSY_TIMEOUT_S = 5.0
-
-
-class Connections(Protocol):
-    """An SQLAlchemy engine; a protocol, because SQLAlchemy takes long to import."""
-
-    def dispose(self) -> None:
-        """Close its connections."""
-
-
-_writing: WeakSet[Connections] = WeakSet()
 
 
 def sqlite_address(path: Path) -> str:
@@ -41,7 +27,8 @@ def sqlite_address(path: Path) -> str:
         OSError: The file does not exist or cannot be read.
         StorageError: Part of its data is in a log that cannot be read here.
     """
-    if _can_write(path):
+    check_held(path)
+    if _can_write(path) and not _is_written_now(path):
         # Mode "rw", since the last connection removes the log and its index, and a read-only one would leave them.
         return _address(path, "rw")
     if all(_beside(path, suffix).exists() for suffix in (_LOG, _INDEX)) or not _has_log(path):
@@ -74,34 +61,18 @@ def check_writable(path: Path) -> None:
     raise StorageError(msg)
 
 
-def merge_log_at_exit(path: Path) -> None:
-    """Merge the log into the file when this process ends, so that a copy of the file is complete."""
-    _at_exit(path.absolute())
-
-
-def close_at_exit(engine: Connections) -> None:
-    """Close the connections of a writing engine when this process ends."""
-    _writing.add(engine)
-
-
-@cache
-def _at_exit(path: Path) -> None:
-    atexit.register(_merge_log, path)
-
-
-def _merge_log(path: Path) -> None:
-    for engine in tuple(_writing):
-        engine.dispose()
-    # If a reader still uses the log, the last connection to close merges it. A missing file needs nothing.
-    with (
-        suppress(sqlite3.Error),
-        closing(sqlite3.connect(_address(path, "rw"), uri=True, timeout=_BUSY_TIMEOUT_S)) as connection,
-    ):
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
 def _can_write(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
+
+
+def _is_written_now(path: Path) -> bool:
+    """Whether a session of this host writes the file, and so has its newest data in the log.
+
+    If the file was just replaced, a writable reader would merge the log of the former file into the new one.
+    """
+    log = _beside(path, _LOG)
+    locks = log.parent.glob(f"{glob.escape(path.name)}.*.lock") if log.exists() and log.stat().st_size else ()
+    return any(find_local_holder(one) is not None for one in locks)
 
 
 def _has_log(path: Path) -> bool:

@@ -1,0 +1,211 @@
+"""A SQLite file that this process writes: if it is removed, replaced or truncated, nothing more is written.
+
+SQLite finds the log of a file (`-wal`) by its name. If another file takes the name, the log that a running session
+left would be merged into that file, and destroy it. So each transaction, each beat of a session and the end of the
+process first compare the file at the path with the open one. On a difference the log is merged into the open file, and
+what is stored there is copied to a new file.
+"""
+
+import atexit
+import os
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+from weakref import WeakSet, WeakValueDictionary, finalize
+
+from autotune.errors import StorageError
+from autotune.files import private_mode
+
+_BUSY_TIMEOUT_S = 5.0
+_DESCRIPTORS = Path("/proc/self/fd")
+
+
+class Connections(Protocol):
+    """An SQLAlchemy engine; a protocol, because SQLAlchemy takes long to import."""
+
+    def dispose(self) -> None:
+        """Close its connections."""
+
+
+class HeldFile:
+    """A file that this process has open for writing, with a connection that stays open for rescuing its content."""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        """Open the file at an absolute path; create it if it is missing, readable for its user only.
+
+        Raises:
+            OSError: The file cannot be created.
+            sqlite3.Error: It cannot be opened.
+        """
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private_mode(path.parent)))
+        self.path = path
+        self.connection = sqlite3.connect(
+            f"file:{quote(str(path))}?mode=rw", uri=True, timeout=timeout_s, check_same_thread=False
+        )
+        finalize(self, _close, self.connection).atexit = False
+        found = path.stat()
+        self._identity, self._size, self._mode = (found.st_dev, found.st_ino), found.st_size, found.st_mode & 0o777
+        self._engines: WeakSet[Connections] = WeakSet()
+        self._lock = threading.Lock()
+        self._lost = ""
+
+    def used_by(self, engine: Connections) -> None:
+        """Close the connections of an engine when this process ends."""
+        self._engines.add(engine)
+
+    def check(self, *_: object) -> None:
+        """Check that the file at the path is still this one, and whole; also a listener of SQLAlchemy's events.
+
+        Raises:
+            StorageError: It was moved, removed, replaced or truncated; the message says where its content is.
+        """
+        with self._lock:
+            if not self._lost and (now := self._find()) is not None:
+                if now.st_size < self._size and not self._is_whole():
+                    self._lost = self._describe_truncated(now.st_size)
+                self._size = now.st_size
+            elif not self._lost:
+                self._lost = self._rescue()
+            if self._lost:
+                raise StorageError(self._lost)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file at the path is this one."""
+        return not self._lost and self._find() is not None
+
+    def close(self) -> None:
+        """Merge the log into the file, so that a copy of it is complete, and close the connections to it."""
+        for engine in tuple(self._engines):
+            engine.dispose()
+        self._merge_log()
+        self.connection.close()
+
+    def _find(self) -> os.stat_result | None:
+        """Return the status of the file at the path; None if this file is no longer there."""
+        try:
+            now = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return now if (now.st_dev, now.st_ino) == self._identity else None
+
+    def _merge_log(self) -> None:
+        # If a reader uses the log now, the last connection to close merges it.
+        with suppress(sqlite3.Error):
+            self.connection.execute(f"PRAGMA busy_timeout={int(1000 * _BUSY_TIMEOUT_S)}")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _is_whole(self) -> bool:
+        """Whether a smaller file is whole, as after VACUUM."""
+        try:
+            (state,) = self.connection.execute("PRAGMA quick_check(1)").fetchone()
+            self.connection.execute("SELECT 1 FROM studies")
+        except sqlite3.Error:
+            return False
+        return bool(state == "ok")
+
+    def _describe_truncated(self, size: int) -> str:
+        return (
+            f"storage {self.path} was truncated by another program while it was in use, from {self._size} to {size} "
+            "bytes: nothing more is written to it; restore it from a backup, then use the same command again. What the "
+            "runs printed is in their folders"
+        )
+
+    def _rescue(self) -> str:
+        """Save the content of a file that is no longer at its path; return the message for the user."""
+        moved = self._moved_to()
+        self._merge_log()
+        done = "replaced by another file" if self.path.exists() else "removed"
+        head = f"storage {self.path} was {done} while it was in use: nothing more is written"
+        again = "or name it by --storage; then use the same command again"
+        if moved is not None:
+            return f"{head}; it is complete in {moved}: move it back to {self.path}, {again}"
+        try:
+            copy = self._copy()
+        except (OSError, sqlite3.Error) as error:
+            return f"{head}, and its content could not be copied to a new file ({error}); restore it from a backup"
+        return f"{head}; everything that was stored is in {copy}: move that to {self.path}, {again}"
+
+    def _copy(self) -> Path:
+        count = 1
+        while True:
+            copy = self.path.with_name(f"{self.path.stem}-rescued{f'-{count}' if count > 1 else ''}{self.path.suffix}")
+            count += 1
+            with suppress(FileExistsError):
+                os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self._mode))
+                break
+        with closing(sqlite3.connect(copy)) as target:
+            self.connection.backup(target)
+        return copy
+
+    def _moved_to(self) -> Path | None:
+        """Return the new path of a file that was moved; None if it was removed."""
+        with suppress(OSError):
+            for descriptor in _DESCRIPTORS.iterdir():
+                with suppress(OSError):
+                    path = descriptor.readlink()
+                    found = path.stat()
+                    if (found.st_dev, found.st_ino) == self._identity:
+                        return path
+        return None
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    """Close the connection of a file whose engines are gone; do not wait for readers, who would stop this process."""
+    with closing(connection), suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+_held: WeakValueDictionary[Path, HeldFile] = WeakValueDictionary()
+_sessions: Counter[Path] = Counter()
+
+
+def hold_file(path: Path, timeout_s: float) -> HeldFile:
+    """Return the file at `path` as this process holds it; open or create it if needed."""
+    path = path.absolute()
+    check_held(path)
+    held = _held.get(path)
+    if held is None:
+        held = _held[path] = HeldFile(path, timeout_s)
+    return held
+
+
+def check_held(path: Path) -> None:
+    """Check that the file at `path` is the one that this process writes, if it writes one.
+
+    Raises:
+        StorageError: A session of this process writes another file.
+    """
+    path = path.absolute()
+    held = _held.get(path)
+    if held is None or (held.is_there and not _sessions[path]):
+        return
+    if _sessions[path]:
+        held.check()
+    else:
+        # A session that has ended wrote the former file; a user may replace it before the next one.
+        del _held[path]
+        held.close()
+
+
+@contextmanager
+def session_on(path: Path) -> Iterator[None]:
+    """Say that a session uses the file at `path` while the context lasts."""
+    path = path.absolute()
+    _sessions[path] += 1
+    try:
+        yield
+    finally:
+        _sessions[path] -= 1
+
+
+@atexit.register
+def _close_all() -> None:
+    for held in tuple(_held.values()):
+        held.close()
