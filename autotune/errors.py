@@ -80,6 +80,10 @@ class StorageError(AutotuneError):
     exit_code = ExitCode.STORAGE
 
 
+class RecordError(StorageError, ValueError):
+    """A record in the storage is damaged, or is not as this version writes it."""
+
+
 class DifferentStudyError(AutotuneError):
     """Another study is stored under this name, with another program, input or space: choose another name."""
 

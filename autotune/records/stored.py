@@ -3,9 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import Field, asdict
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from autotune.errors import RecordError
+
+
+_Read = TypeVar("_Read")
 
 
 class Stored:
@@ -23,17 +28,26 @@ class Stored:
         """Read the stored form.
 
         Raises:
-            ValueError: The data does not fit this class.
+            RecordError: The data does not fit this class.
         """
-        try:
-            read: Self = _adapter(cls).validate_python(stored)  # type: ignore[arg-type]  # a class is hashable
-        except ValidationError as error:
-            problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            msg = f"no stored {cls.__name__}: {'; '.join(problems)}"
-            raise ValueError(msg) from error
-        return read
+        return read_as(cls, stored)
+
+
+def read_as(kind: type[_Read], stored: object) -> _Read:
+    """Read data of a storage as an object of a dataclass.
+
+    Raises:
+        RecordError: The data does not fit the class.
+    """
+    try:
+        read: _Read = _adapter(kind).validate_python(stored)  # type: ignore[arg-type]  # a class is hashable
+    except ValidationError as error:
+        problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        msg = f"no stored {kind.__name__}: {'; '.join(problems)}"
+        raise RecordError(msg) from error
+    return read
 
 
 @cache
-def _adapter(stored: type[Stored]) -> TypeAdapter[Any]:
+def _adapter(stored: type[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(stored)

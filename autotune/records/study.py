@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict
 
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, Series, SeriesKind
@@ -71,6 +73,8 @@ class Run(Purpose):
         job: The description of the job, enough to make the run again.
         session: Facts about the session (provenance).
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     outcome: Outcome
     started: str = ""

@@ -9,6 +9,7 @@ from autotune.formatting import join_words
 from autotune.records.study import State
 from autotune.results.summary import Summary
 from autotune.search.importance import importances
+from autotune.storage.damage import content_errors
 from spaces import Space
 
 LEAST_VALUES = 5
@@ -74,8 +75,9 @@ def importance_of(summary: Summary) -> Importance | None:
     if len(known) > _MOST:
         ranked = sorted(known, key=lambda one: one[:2])
         known = [ranked[place] for place in np.linspace(0, len(ranked) - 1, _MOST).round().astype(int)]
-    space = Space.from_dict(summary.definition.space)
-    rows = space.indices([trial.configuration for _, _, trial in known])
+    with content_errors(f"study {summary.name!r}"):
+        space = Space.from_dict(summary.definition.space)
+        rows = space.indices([trial.configuration for _, _, trial in known])
     shares = importances(space, rows, np.array([cost for cost, _, _ in known]))
     if not shares:
         return None

@@ -9,6 +9,7 @@ from autotune.formatting import quantity, without_rounding_error
 from autotune.performance.measurements.dataset import setting_of
 from autotune.records.limit import breaks
 from autotune.results.summary import Summary, summarise
+from autotune.storage.damage import left_out_if_damaged
 from autotune.storage.readable_study import ReadableStudy
 from objectives.base import Metric
 from spaces import Configuration
@@ -107,8 +108,12 @@ class KnownConfiguration:
 
 
 def known_configurations(stores: Iterable[ReadableStudy]) -> list[KnownConfiguration]:
-    """Return the best configurations of all studies together, one for each group of comparable values."""
-    return best_of(known for store in stores if (known := known_configuration(store, summarise(store))) is not None)
+    """Return the best configurations of all studies together, one for each group; leave damaged studies out."""
+    every = []
+    for store in stores:
+        with left_out_if_damaged(store.name):
+            every.append(known_configuration(store, summarise(store)))
+    return best_of(known for known in every if known is not None)
 
 
 def best_of(every: Iterable[KnownConfiguration]) -> list[KnownConfiguration]:

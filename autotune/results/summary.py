@@ -36,6 +36,7 @@ from autotune.statistics.ratio_words import change_text
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
+from autotune.storage.damage import content_errors
 from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile import StudyFile, VerdictSection
 from autotune.studyfile.definition import Definition
@@ -522,7 +523,16 @@ class TableSummary(Summary):
 
 
 def summarise(store: ReadableStudy) -> Summary:
-    """Read the summary of a study from storage."""
+    """Read the summary of a study from storage.
+
+    Raises:
+        StorageError: The study is damaged, or the storage cannot be read.
+    """
+    with content_errors(f"study {store.name!r}"):
+        return _summarise(store)
+
+
+def _summarise(store: ReadableStudy) -> Summary:
     definition, runs = store.definition, store.runs()
     repeats = definition.study_file.repeats
     standings = standings_of(store, repeats.statistic)

@@ -108,7 +108,7 @@ class StudySummaries:
             if kept.study is None or kept.summary is None or kept.version != version:
                 begun = monotonic()
                 study = self.stored.snapshot(name)
-                summary = self._read(name, study)
+                summary = summarise(study)
                 kept.study, kept.summary, kept.version = study, summary, version
                 took_s = monotonic() - begun
                 kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
@@ -149,13 +149,6 @@ class StudySummaries:
     def _version_to_serve(self, name: str, newest: int) -> int:
         kept = self._kept.get(name)
         return newest if kept is None or kept.version is None or monotonic() >= kept.until else kept.version
-
-    def _read(self, name: str, store: ReadableStudy) -> Summary:
-        try:
-            return summarise(store)
-        except (KeyError, TypeError, ValueError) as error:
-            msg = f"study {name!r} is not as this version of autotune stores one: {type(error).__name__} {error}"
-            raise StorageError(msg) from error
 
     def known(self) -> list[Known]:
         """Return the best known configurations of all studies that can be read.

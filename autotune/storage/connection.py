@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Engine, NullPool, func, select
 
 from autotune.errors import StorageError
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
-from autotune.storage.sqlite.file import READING, check_writable, sqlite_address
+from autotune.storage.damage import content_errors
+from autotune.storage.sqlite.file import check_writable, distrust, read_only, sqlite_address
 from autotune.storage.sqlite.held_file import HeldFile, hold_file
 from autotune.storage.sqlite.journal import set_journal
 
@@ -62,6 +63,7 @@ def writing_engine(url: str, **arguments: Any) -> Engine:  # noqa: ANN401  as `c
 def guard_file(engine: Engine, held: HeldFile) -> None:
     """Let each connection and each transaction of an engine first check that its SQLite file is still at its path."""
     sqlalchemy.event.listen(engine, "do_connect", held.check)
+    sqlalchemy.event.listen(engine, "connect", _distrust)
     sqlalchemy.event.listen(engine, "begin", held.check)
     held.used_by(engine)
 
@@ -133,15 +135,27 @@ class ServerTables:
             return list(connection.execute(sqlalchemy.text(statement), values))
 
 
+def _distrust(connection: sqlite3.Connection, record: object) -> None:
+    del record
+    distrust(connection)
+
+
 def make_read_only(connection: sqlite3.Connection, record: object) -> None:
     """Make a new connection to a file read-only."""
     del record
-    connection.execute(READING)
+    read_only(connection)
 
 
 @contextmanager
 def storage_errors(url: str) -> Iterator[None]:
-    """Turn every error of a storage into a `StorageError` that says what to do."""
+    """Turn every error of a storage or of its content into a `StorageError` that says what to do."""
+    with content_errors(f"storage {hide_password(url)}"), database_errors(url):
+        yield
+
+
+@contextmanager
+def database_errors(url: str) -> Iterator[None]:
+    """Turn every error of a database into a `StorageError` that says what to do."""
     try:
         yield
     except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, PermissionError) as error:
@@ -158,12 +172,13 @@ def storage_errors(url: str) -> Iterator[None]:
 
 
 def _refusals_of_optuna() -> tuple[type[Exception], ...]:
-    """Return the errors that Optuna raises for a storage; none if Optuna is not loaded."""
+    """Return the errors that Optuna and its Alembic raise for a storage; none if Optuna is not loaded."""
     if "optuna" not in sys.modules:
         return ()
-    from optuna.exceptions import StorageInternalError  # noqa: PLC0415  reading a study needs none of Optuna
+    from alembic.util import CommandError  # noqa: PLC0415  reading a study needs none of Optuna
+    from optuna.exceptions import StorageInternalError  # noqa: PLC0415
 
-    return (StorageInternalError,)
+    return (StorageInternalError, CommandError)
 
 
 def _unusable(url: str, error: Exception) -> StorageError:

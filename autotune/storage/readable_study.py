@@ -6,11 +6,12 @@ from typing import Any, Protocol
 
 from autotune.errors import DifferentStudyError
 from autotune.records.labels import Labels
-from autotune.records.outcome import Outcome
 from autotune.records.series import Series
+from autotune.records.stored import read_as
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.verdict import Verdict
 from autotune.storage.address import hide_password
+from autotune.storage.damage import content_errors
 from autotune.studyfile.definition import Definition
 
 DEFINITION = "definition"
@@ -76,7 +77,8 @@ class ReadableStudy(Protocol):
 
 def labels_of(study: ReadableStudy) -> Labels:
     """Return the tags and the note that users gave a study."""
-    return Labels.of(study.attribute(LABELS))
+    with content_errors(f"study {study.name!r}"):
+        return Labels.of(study.attribute(LABELS))
 
 
 def stored_verdict(study: ReadableStudy) -> Verdict | None:
@@ -118,6 +120,4 @@ def runs_of_tuning(runs: Iterable[Run]) -> Mapping[int, list[Run]]:
 
 def stored_run(record: Mapping[str, Any], trial: int | None, series: str, round_number: int) -> Run:
     """Return the run of a row of the log."""
-    outcome = Outcome.from_dict(record["outcome"])
-    places = {"outcome": outcome, "trial": trial, "series": Series.parse(series), "round": round_number}
-    return Run(**{**record, **places})
+    return read_as(Run, {**record, "trial": trial, "series": Series.parse(series), "round": round_number})

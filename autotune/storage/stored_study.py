@@ -12,6 +12,7 @@ from typing import Any
 from autotune.errors import StorageError
 from autotune.records.study import Run, TrialRecord
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
+from autotune.storage.damage import content_errors
 from autotune.storage.optuna_tables import are_known, parameter_reader
 from autotune.storage.readable_study import (
     ABANDONED,
@@ -49,16 +50,18 @@ _PARAMETERS = """
 class StoredStudy:
     """A snapshot of one study in known tables.
 
-    Definition and attributes are read when the study is opened. Runs are read at their first use, and then cached,
-    because a summary uses them several times.
+    The texts of definition and attributes are read when the study is opened. Runs are read at their first use, and then
+    cached, because a summary uses them several times. Damage in one study is an error of that study only.
     """
 
-    def __init__(self, tables: Tables, key: int, name: str, attributes: Mapping[str, Any]) -> None:
-        """Wrap a study and its decoded attributes; use `stored_study` or `stored_studies`."""
+    def __init__(self, tables: Tables, url: str, key: int, name: str, attributes: Mapping[str, str]) -> None:
+        """Wrap a study at `url` and its stored attributes; use `open_stored_study` or `open_stored_studies`."""
         self._tables = tables
+        self._about = f"study {name!r} in {hide_password(url)}"
         self._key = key
         self._name = name
-        self._attributes = attributes
+        self._texts = attributes
+        self._decoded: dict[str, Any] = {}
         self._runs: list[Run] | None = None
 
     @property
@@ -69,18 +72,27 @@ class StoredStudy:
     @cached_property
     def definition(self) -> Definition:
         """The definition of the study."""
-        return Definition.from_dict(self._attributes[DEFINITION])
+        with content_errors(self._about):
+            return Definition.from_dict(self._decode(DEFINITION))
 
     def attribute(self, name: str) -> Mapping[str, Any] | None:
         """Return a stored attribute; None if it is not stored."""
-        found: Mapping[str, Any] | None = self._attributes.get(name)
-        return found
+        with content_errors(self._about):
+            found: Mapping[str, Any] | None = self._decode(name) if name in self._texts else None
+            return found
+
+    def _decode(self, name: str) -> Any:  # noqa: ANN401  whatever JSON holds
+        if name not in self._decoded:
+            self._decoded[name] = json.loads(self._texts[name])
+        return self._decoded[name]
 
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
         if self._runs is None:
-            rows = self._tables.rows(_RUNS, study=study_key(self._key, self._attributes.get(MARK)))
-            self._runs = [stored_run(json.loads(record), *places) for record, *places in rows]
+            with content_errors(self._about):
+                mark = self._decode(MARK) if MARK in self._texts else None
+                rows = self._tables.rows(_RUNS, study=study_key(self._key, mark))
+                self._runs = [stored_run(json.loads(record), *places) for record, *places in rows]
         return list(self._runs)
 
     def trials(self) -> list[TrialRecord]:
@@ -89,13 +101,14 @@ class StoredStudy:
         trials = self._tables.rows(_TRIALS, study=self._key)
         abandoned = {trial_id for (trial_id,) in self._tables.rows(_ABANDONED, study=self._key, key=ABANDONED)}
         values: dict[int, dict[str, Any]] = defaultdict(dict)
-        for trial_id, name, value, distribution in self._tables.rows(_PARAMETERS, study=self._key):
-            values[trial_id][name] = parameter_reader(distribution)(value)
-        return [
-            TrialRecord.of(number, values[trial_id], runs[number], settled=state not in _OPEN)
-            for trial_id, number, state in trials
-            if trial_id not in abandoned
-        ]
+        with content_errors(self._about):
+            for trial_id, name, value, distribution in self._tables.rows(_PARAMETERS, study=self._key):
+                values[trial_id][name] = parameter_reader(distribution)(value)
+            return [
+                TrialRecord.of(int(number), values[trial_id], runs[number], settled=state not in _OPEN)
+                for trial_id, number, state in trials
+                if trial_id not in abandoned
+            ]
 
 
 def open_stored_study(url: str, name: str) -> ReadableStudy:
@@ -126,7 +139,7 @@ def study_in(tables: Tables, url: str, name: str) -> StoredStudy:
     if DEFINITION not in found:
         msg = f"study {name!r} in {hide_password(url)} was not made by autotune, or was interrupted while it was made"
         raise StorageError(msg)
-    return StoredStudy(tables, keys[name], name, _decode(found))
+    return StoredStudy(tables, url, keys[name], name, found)
 
 
 def check_continues(url: str, name: str, definition: Definition) -> None:
@@ -140,9 +153,9 @@ def check_continues(url: str, name: str, definition: Definition) -> None:
     if tables is None:
         return  # opening the study checks it again, through Optuna
     keys, attributes = _studies(tables)
-    stored = _decode(attributes[keys[name]]) if name in keys else {}
-    if DEFINITION in stored:
-        check_same(url, name, Definition.from_dict(stored[DEFINITION]), definition)
+    if name in keys and DEFINITION in attributes[keys[name]]:
+        stored = StoredStudy(tables, url, keys[name], name, attributes[keys[name]])
+        check_same(url, name, stored.definition, definition)
 
 
 def open_stored_studies(url: str) -> list[ReadableStudy]:
@@ -159,7 +172,7 @@ def open_stored_studies(url: str) -> list[ReadableStudy]:
         return [store for store in opened if store is not None]
     keys, attributes = _studies(tables)
     return [
-        StoredStudy(tables, key, name, _decode(attributes[key]))
+        StoredStudy(tables, url, key, name, attributes[key])
         for name, key in keys.items()
         if DEFINITION in attributes[key]
     ]
@@ -194,7 +207,3 @@ def _studies(tables: Tables) -> tuple[dict[str, int], dict[int, dict[str, str]]]
     for key, name, value in tables.rows(_ATTRIBUTES):
         attributes[key][name] = value
     return dict(tables.rows(_NAMES)), attributes
-
-
-def _decode(attributes: Mapping[str, str]) -> dict[str, Any]:
-    return {key: json.loads(value) for key, value in attributes.items()}

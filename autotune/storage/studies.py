@@ -30,7 +30,7 @@ from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.optuna_storage import connect, open_for_writing
-from autotune.storage.readable_study import DEFINITION, LABELS, ReadableStudy
+from autotune.storage.readable_study import DEFINITION, LABELS, MARK, ReadableStudy, study_key
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.stored_study import known_tables, study_in
 from autotune.storage.study_store import StudyStore
@@ -87,14 +87,16 @@ class StoredStudies:
         with storage_errors(self._url), self._engine.connect() as connection:
             names = {int(row.study_id): str(row.study_name) for row in connection.execute(select(_STUDIES))}
             counted = {row[0]: row[1:] for row in connection.execute(runs)}
-            for number, key in stored_keys(connection).items():
-                told[number] += map(int, counted.get(key, ()))
             for row in connection.execute(trials):
                 told[row[0]] += [int(figure) for figure in row[1:]]
             for row in connection.execute(attributes):
                 told[row.study_id] += [row.key, row.value_json]
                 if row.key == DEFINITION:
                     ours.add(row.study_id)
+                elif row.key == MARK:
+                    # The JSON of a mark, without its quotes: decoding a damaged one would be an error of all studies.
+                    marked = study_key(row.study_id, str(row.value_json).strip('"'))
+                    told[row.study_id] += map(int, counted.get(marked, ()))
         return {name: _digest(told[number]) for number, name in sorted(names.items()) if number in ours}
 
     def imported_version(self) -> int:

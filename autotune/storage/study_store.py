@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.errors import StorageError
 from autotune.records.study import Run, TrialRecord
 from autotune.storage.address import hide_password, place
-from autotune.storage.connection import Patience, storage_errors, write_transaction
+from autotune.storage.connection import Patience, database_errors, storage_errors, write_transaction
 from autotune.storage.leases import Fence, LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_storage import connect, log_engine, open_for_writing
@@ -259,7 +259,7 @@ class StudyStore:
     @contextmanager
     def as_optuna(self) -> Iterator[optuna.Study]:
         """Provide Optuna's study, for samplers to read."""
-        with storage_errors(self._url):
+        with database_errors(self._url):
             yield self._study
 
     def add_trial(self, configuration: Configuration, distributions: Mapping[str, BaseDistribution]) -> int:
@@ -273,7 +273,7 @@ class StudyStore:
         tries = count()
 
         def stored() -> list[int]:
-            with storage_errors(self._url):
+            with database_errors(self._url):
                 # Each configuration is proposed only once. If a retry finds it stored, only the answer was lost.
                 trials = self._study.get_trials(deepcopy=False) if next(tries) > 0 else []
                 known = [next((t.number for t in trials if t.params == dict(one)), None) for one in configurations]
@@ -292,7 +292,7 @@ class StudyStore:
         Raises:
             BusyError: Another session has taken the study over.
         """
-        with storage_errors(self._url):
+        with database_errors(self._url):
             self._log.extend(runs, places)
 
     def leases(self) -> LeaseBook:
@@ -305,7 +305,7 @@ class StudyStore:
 
         Optuna cannot change a finished trial. The later runs of a capped trial are in the log of runs only.
         """
-        with storage_errors(self._url):
+        with database_errors(self._url):
             self._table.end_trials({self._id(number): TrialEnding.of(one) for number, one in observations.items()})
 
     @_patient

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autotune.storage.address import is_postgresql, sqlite_path
-from autotune.storage.sqlite.file import READING, sqlite_address
+from autotune.storage.sqlite.file import read_only, sqlite_address
 
 VERSION = 4
 """The version of autotune's tables that this autotune reads and writes."""
@@ -50,7 +50,7 @@ class SqliteTables:
         with _errors(self._url):
             connection = sqlite3.connect(sqlite_address(self._path), uri=True, timeout=self._patience_s)
             with closing(connection):
-                connection.execute(READING)
+                read_only(connection)
                 return connection.execute(statement, values).fetchall()
 
 

@@ -32,6 +32,7 @@ from autotune.records.study import REPLAY_NOTICE
 from autotune.scheduling.memory_bounds import carry_over_excess
 from autotune.storage.address import sqlite_path, state_folder
 from autotune.storage.connection import Patience
+from autotune.storage.damage import left_out_if_damaged
 from autotune.storage.stored_study import check_continues, open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
@@ -161,7 +162,10 @@ def _name_same_study(settings: SessionSettings, definition: Definition, display:
     """Print a line if a new study could continue a stored one that has another name, as that of a copied file."""
     path = sqlite_path(settings.url)
     stored = [] if path is not None and not path.exists() else open_stored_studies(settings.url)
-    same = [study.name for study in stored if not study.definition.differences(definition)]
+    same = []
+    for study in stored:
+        with left_out_if_damaged(study.name):
+            same += [] if study.definition.differences(definition) else [study.name]
     if same and settings.name not in {study.name for study in stored}:
         display.line(f"study {same[0]!r} here is about the same: --name {same[0]} continues it")
 

@@ -21,7 +21,7 @@ from autotune.cli.options import (
     YesOption,
 )
 from autotune.cli.tables import Column, fit_table
-from autotune.errors import BusyError
+from autotune.errors import BusyError, StorageError
 from autotune.formatting import quantity
 from autotune.storage.address import hide_password, sqlite_path, storage_url
 
@@ -50,26 +50,43 @@ def list_studies(
     as_json: AsJson = False,
 ) -> None:
     """List the studies of a storage."""
+    from autotune.records.labels import Labels
     from autotune.results.summary import summarise
     from autotune.storage.readable_study import labels_of
     from autotune.storage.stored_study import open_stored_studies
 
-    stored = [(store, labels_of(store)) for store in open_stored_studies(storage_url(storage))]
-    tagged = [(store, labels) for store, labels in stored if set(tags or ()) <= set(labels.tags)]
-    shown_ones = [(summarise(store), labels) for store, labels in tagged if archived or not labels.archived]
+    shown_ones: list[tuple[Summary, Labels]] = []
+    damaged: dict[str, str] = {}
+    left_out = 0
+    for store in open_stored_studies(storage_url(storage)):
+        try:
+            labels = labels_of(store)
+            if not set(tags or ()) <= set(labels.tags):
+                continue
+            if labels.archived and not archived:
+                left_out += 1
+                continue
+            shown_ones.append((summarise(store), labels))
+        except StorageError as error:
+            damaged[store.name] = str(error)
     if as_json:
-        print_json([summary.to_dict() | labels.to_dict() for summary, labels in shown_ones])
+        print_json(
+            [summary.to_dict() | labels.to_dict() for summary, labels in shown_ones]
+            + [{"study": name, "error": error} for name, error in damaged.items()]
+        )
         return
     columns: tuple[Column, ...] = _LIST
     rows = [_list_row(summary) for summary, _ in shown_ones]
     if any(labels.tags for _, labels in shown_ones):
         columns = (*_LIST[:-1], Column("tags", 5), _LIST[-1])
         rows = [[*row[:-1], ", ".join(one.tags), row[-1]] for row, (_, one) in zip(rows, shown_ones, strict=True)]
+    rows += [[name, *[""] * (len(columns) - 2), "damaged"] for name in damaged]
     console = output()
     console.print(fit_table(columns, rows, console))
-    left_out = len(tagged) - len(shown_ones)
     if left_out:
         console.print(f"{left_out} archived {'study is' if left_out == 1 else 'studies are'} left out (--archived)")
+    for error in damaged.values():
+        errors().print(error, markup=False, soft_wrap=True)
 
 
 def _list_row(summary: "Summary") -> list[str]:

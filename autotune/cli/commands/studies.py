@@ -129,11 +129,16 @@ def _figures(came: "TuningResult") -> list[str]:
 def _results_here(storage: str, shipped: Collection[str]) -> "dict[str, TuningResult]":
     """Return the results in a storage of each study that ships, by name."""
     from autotune.results.tuning_result import NOT_TUNED, tuning_result_of
+    from autotune.storage.damage import left_out_if_damaged
     from autotune.storage.stored_study import open_stored_studies
 
     url = storage_url(storage)
     path = sqlite_path(url)
     if path is not None and not path.exists():
         return dict.fromkeys(shipped, NOT_TUNED)  # a missing storage is no error: nothing was tuned yet
-    here = {store.name: tuning_result_of(store) for store in open_stored_studies(url) if store.name in shipped}
+    here = {}
+    for store in open_stored_studies(url):
+        if store.name in shipped:
+            with left_out_if_damaged(store.name):
+                here[store.name] = tuning_result_of(store)
     return {name: here.get(name, NOT_TUNED) for name in shipped}

@@ -16,6 +16,7 @@ from autotune.records.study import Run, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
+from autotune.storage.damage import left_out_if_damaged
 from autotune.storage.readable_study import stored_verdict
 from autotune.studyfile.definition import Definition
 from autotune.studyfile.sizes import is_size
@@ -132,11 +133,14 @@ def _of_studies(url: str) -> Iterator[Measured]:
     from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415
 
     for name in study_names(url) if MeasurementStore.read(url).has_studies() else ():
-        store = StudyStore.read_if_ours(url, name)
-        if store is not None and not store.definition.replay:
-            trials = store.trials()
-            yield from study_measurements(store.name, store.definition, trials, stored_verdict(store))
-            yield from _rightsizing_measurements(setting_of(store.name, store.definition), store.runs(), trials)
+        found: list[Measured] = []
+        with left_out_if_damaged(name):
+            store = StudyStore.read_if_ours(url, name)
+            if store is not None and not store.definition.replay:
+                trials = store.trials()
+                found += study_measurements(store.name, store.definition, trials, stored_verdict(store))
+                found += _rightsizing_measurements(setting_of(store.name, store.definition), store.runs(), trials)
+        yield from found
 
 
 def _imports_of(url: str) -> Iterator[Measured]:

@@ -7,6 +7,7 @@ opens the file as `immutable`. Its connections are short, so the next one notice
 
 import glob
 import os
+import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,10 +15,24 @@ from autotune.errors import StorageError
 from autotune.locks import find_local_holder
 from autotune.storage.sqlite.held_file import check_held
 
-READING = "PRAGMA query_only=ON"
-"""The first statement of a reading connection. With write permission, SQLite then still removes a leftover log."""
+_DISTRUST = ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON")
+"""The file may be a stranger's, or damaged: its views and triggers call no function with effects."""
+
+_READING = "PRAGMA query_only=ON"
 
 _LOG, _INDEX = "-wal", "-shm"
+
+
+def distrust(connection: sqlite3.Connection) -> None:
+    """Let SQLite trust the content of a file no more than needed."""
+    for statement in _DISTRUST:
+        connection.execute(statement)
+
+
+def read_only(connection: sqlite3.Connection) -> None:
+    """Let a new connection only read. With write permission, SQLite then still removes a leftover log."""
+    connection.execute(_READING)
+    distrust(connection)
 
 
 def sqlite_address(path: Path) -> str:

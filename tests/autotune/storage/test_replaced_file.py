@@ -1,0 +1,242 @@
+"""A SQLite file that is removed, replaced, moved or truncated while a session writes it."""
+
+import os
+import random
+import re
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import StorageError
+from autotune.storage.stored_study import open_stored_studies, open_stored_study
+from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
+from tests.support import warm
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
+
+SPACE = small_space()
+CLIENT = """
+import sys
+from autotune.asktell import AskTell, FinishedError, RunReport
+from autotune.errors import AutotuneError
+from tests.support.asking import external, seconds
+
+try:
+    with AskTell.open(external(budget={"trials": 40}), "sqlite:///autotune.db") as study:
+        while True:
+            asked = study.ask(wait_s=5.0)
+            study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
+            print("stored", asked.trial, asked.run, repr(asked.series), flush=True)
+except FinishedError:
+    print("finished", flush=True)
+except AutotuneError as error:
+    print(error, flush=True)
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.fixture
+def session(tmp_path):
+    """An open session with one run in its storage, `autotune.db`."""
+    url = f"sqlite:///{tmp_path / 'autotune.db'}"
+    lock = StudyLock.acquire(url, "mine")
+    store = StudyStore.create(url, "mine", definition(SPACE))
+    add_trial(store, SPACE, SPACE.default(), took(2.0))
+    yield lock, store
+    lock.release()
+
+
+def copied(path: Path, name: str) -> Path:
+    """Back up a storage to a file beside it."""
+    target = path.with_name(name)
+    with closing(sqlite3.connect(path)) as there, closing(sqlite3.connect(target)) as here:
+        there.backup(here)
+    return target
+
+
+def backup(folder: Path) -> Path:
+    """Make a sound storage of another study."""
+    folder.mkdir()
+    url = f"sqlite:///{folder / 'autotune.db'}"
+    add_trial(StudyStore.create(url, "other", definition(SPACE)), SPACE, SPACE.default(), took(3.0))
+    return copied(folder / "autotune.db", "backup.db")
+
+
+def dump(path: Path) -> list[str]:
+    """Return the whole content of a database; an error for a damaged one."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return list(connection.iterdump())
+
+
+def test_a_backup_that_takes_the_place_of_the_storage_stays_whole(tmp_path, session):
+    lock, store = session
+    sound = backup(tmp_path / "other")
+    before = dump(sound)
+    path = tmp_path / "autotune.db"
+    lock.check()
+    sound.replace(path)
+    for use in (lock.check, store.runs, lambda: add_trial(store, SPACE, SPACE.default(), took(2.5))):
+        with pytest.raises(StorageError, match=r"was replaced by another file.*is in .*autotune-rescued\.db"):
+            use()
+    # Another process reads it while the session still has the former file open.
+    listed = warm.autotune(tmp_path, "storage", "list")
+    assert "other" in listed.stdout, listed.stderr
+    assert dump(path) == before
+    rescued = open_stored_study(f"sqlite:///{tmp_path / 'autotune-rescued.db'}", "mine")
+    assert len(rescued.runs()) == 1
+
+
+def test_a_removed_storage_is_copied_to_a_new_file_once(tmp_path, session):
+    lock, _ = session
+    for _ in range(2):
+        (tmp_path / "autotune.db").unlink(missing_ok=True)
+        with pytest.raises(StorageError, match=r"was removed.*autotune-rescued\.db"):
+            lock.check()
+    assert not (tmp_path / "autotune.db").exists()
+    assert [path.name for path in tmp_path.glob("*rescued*.db")] == ["autotune-rescued.db"]
+
+
+def test_a_moved_storage_is_complete_where_it_is_now(tmp_path, session):
+    lock, _ = session
+    moved = tmp_path / "moved.db"
+    (tmp_path / "autotune.db").rename(moved)
+    with pytest.raises(StorageError, match=r"was removed.*it is complete in .*moved\.db"):
+        lock.check()
+    assert len(open_stored_study(f"sqlite:///{moved}", "mine").runs()) == 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_truncated_storage_is_noticed_at_the_next_beat(tmp_path, session, share):
+    lock, store = session
+    path = tmp_path / "autotune.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    lock.check()
+    os.truncate(path, int(share * path.stat().st_size))
+    for use in (lock.check, store.runs):
+        with pytest.raises(StorageError, match="was truncated by another program"):
+            use()
+
+
+def test_a_smaller_file_may_be_whole(tmp_path, session):
+    lock, store = session
+    for _ in range(20):
+        add_trial(store, SPACE, SPACE.default(), took(2.0))
+    with closing(sqlite3.connect(tmp_path / "autotune.db")) as connection:
+        connection.execute("CREATE TABLE much AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+                           "LIMIT 2000) SELECT randomblob(100) FROM n")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        lock.check()
+        size = (tmp_path / "autotune.db").stat().st_size
+        connection.execute("DROP TABLE much")
+        connection.commit()
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert (tmp_path / "autotune.db").stat().st_size < size
+    lock.check()
+    assert len(store.runs()) == 21
+
+
+def test_after_its_session_a_storage_may_be_replaced(tmp_path):
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "mine", definition(SPACE))
+    (tmp_path / "autotune.db").unlink()
+    again = StudyStore.create(store.url, "again", definition(SPACE))
+    add_trial(again, SPACE, SPACE.default(), took(2.0))
+    assert [study.name for study in open_stored_studies(store.url)] == ["again"]
+    assert not list(tmp_path.glob("*rescued*"))
+
+
+def _replace(source: Path):
+    return lambda path: os.replace(shutil.copy(source, path.with_name("new.db")), path)
+
+
+def _remove_all(path):
+    for one in path.parent.glob("autotune.db*"):
+        one.unlink(missing_ok=True)
+
+
+def _restore(path):
+    path.rename(path.with_name("away.db"))
+    time.sleep(0.1)
+    path.with_name("away.db").rename(path)
+
+
+def _empty(path):
+    path.with_name("new.db").touch()
+    path.with_name("new.db").replace(path)
+
+
+def _another_program(path):
+    with closing(sqlite3.connect(path.with_name("new.db"))) as connection:
+        connection.execute("CREATE TABLE accounts (name TEXT)")
+    path.with_name("new.db").replace(path)
+
+
+EVENTS = {
+    "removed": lambda path: path.unlink(),
+    "removed with its log": _remove_all,
+    "replaced by an empty file": _empty,
+    "replaced by another program's": _another_program,
+    "replaced by a backup": None,
+    "replaced by an older backup of itself": None,
+    "truncated to nothing": lambda path: os.truncate(path, 0),
+    "truncated to a half": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "moved": lambda path: path.rename(path.with_name("moved.db")),
+    "restored": _restore,
+}
+"""What happens to the file of a running session, by name."""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", EVENTS)
+def test_nothing_is_lost_or_harmed_whenever_the_file_changes(tmp_path, kind):
+    sound = backup(tmp_path / "other")
+    for seed in range(5):
+        harm = happen(tmp_path / str(seed), kind, sound, random.Random(f"{kind} {seed}"))
+        assert not harm, f"seed {seed}: {harm}"
+
+
+def happen(folder: Path, kind: str, sound: Path, chance: random.Random) -> list[str]:
+    """Let the event happen to the storage of a client that asks and tells; return the harm."""
+    folder.mkdir()
+    path, log = folder / "autotune.db", folder / "log"
+    with log.open("wb") as output:
+        client = warm.start(folder, ["-c", CLIENT], os.environ, output)
+    at = chance.randrange(1, 30)
+    older, harm = sound, []
+    while client.poll() is None and log.read_text().count("stored") < at:
+        time.sleep(0.002)
+        if older is sound and "older" in kind and log.read_text().count("stored") >= at // 2 and path.exists():
+            older = copied(path, "older.db")
+    time.sleep(chance.uniform(0.0, 0.1))
+    backed = older if "older" in kind else sound
+    before = dump(backed)
+    (EVENTS[kind] or _replace(backed))(path)
+    if chance.random() < 0.5:
+        warm.autotune(folder, "storage", "list")
+    code = client.wait(120.0)
+    said = log.read_text()
+    acknowledged = [line for line in said.splitlines() if line.startswith("stored")]
+    if "backup" in kind and dump(path) != before:
+        harm.append("the backup has changed")
+    if code == 0 and (kind == "restored" or "truncated" in kind):
+        kept = path  # nothing was missing when the session looked: all truncated pages were still in the log
+    elif code != 5:
+        return [*harm, f"exit code {code}: {said}"]
+    else:
+        place = re.search(r"is in (\S+rescued\S*\.db)|complete in (\S+\.db)", said)
+        if "truncated" in kind:
+            return harm if re.search("truncated|malformed|damaged", said) else [*harm, said]
+        if place is None:
+            return [*harm, said]
+        kept = Path(place[1] or place[2]) if kind != "restored" else path
+    dump(kept)
+    stored = sum(run.is_kept for run in open_stored_study(f"sqlite:///{kept}", "mine").runs())
+    return harm if stored >= len(acknowledged) else [*harm, f"{stored} of {len(acknowledged)} are stored: {said}"]
