@@ -73,9 +73,9 @@ class HeldError(Exception):
 class LockFile:
     """An open lock file; the system releases it when the process ends, however it ends."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, mode: int) -> None:
         """Wrap an open file descriptor, which this object closes; use `open`."""
-        self._descriptor = descriptor
+        self._descriptor, self._mode = descriptor, mode
 
     @classmethod
     def open(cls, path: Path, mode: int = 0o600, *, create: bool = True) -> Self:
@@ -93,7 +93,7 @@ class LockFile:
             if error.errno == errno.ELOOP:
                 raise OSError(errno.ELOOP, "it is a link: look who made it, and remove it", str(path)) from error
             raise
-        return cls(descriptor)
+        return cls(descriptor, mode)
 
     @classmethod
     def hold(cls, path: Path, work: str = "") -> Self:
@@ -128,13 +128,14 @@ class LockFile:
     def sign(self, work: str = "") -> None:
         """Write this process and the purpose `work` into the file; ignore errors such as a full disk.
 
-        A file with other content is left unchanged, since it may be a hard link to another file of this user.
+        Take away the permissions that the file should not have: whoever can read it can hold the lock. A file with other content is left unchanged, since it may be a hard link to another file of this user.
         """
         with suppress(OSError):
             if not _BEGIN.startswith(os.pread(self._descriptor, len(_BEGIN), 0)):
                 return
             os.truncate(self._descriptor, 0)
             os.pwrite(self._descriptor, str(Holder.this(work)).encode(), 0)
+            os.fchmod(self._descriptor, self._mode & self.stat().st_mode)
 
     def holder(self) -> Holder | None:
         """Return the process that signed the file last; None for an unsigned file."""

@@ -14,6 +14,7 @@ from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.card_pool import CardPool, MachinePool
 from autotune.execution.core_pool import CoreClaim, CorePool, Pool, claim_purpose
 from autotune.execution.executor import Executor
+from autotune.files import private_mode
 from autotune.locks import IfHeld, LockFile, WaitBy, claim_when_free
 from autotune.storage.address import hide_password
 from autotune.storage.leases import LeaseBook
@@ -182,7 +183,7 @@ class InQueue(RunPlace):
         path = settings.runs / RUNS_LOCK
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = LockFile.open(path, 0o644)
+            file = LockFile.open(path, private_mode(path.parent))
         except OSError as error:
             msg = f"cannot write {path}: {error.strerror}; use --runs to keep runs elsewhere"
             raise StorageError(msg) from error

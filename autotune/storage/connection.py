@@ -1,5 +1,6 @@
 """Connections to storages without Optuna, and the error messages for storages that fail."""
 
+import re
 import sqlite3
 import sys
 import time
@@ -26,6 +27,7 @@ _T = TypeVar("_T")
 _BUSY_TIMEOUT_S = 60
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 30.0
+_LOCKED = re.compile("locked|locking protocol")
 _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECT_TIMEOUT_S = 20
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
@@ -185,13 +187,17 @@ def _unusable(url: str, error: Exception) -> StorageError:
     cause = error.__cause__ or error
     reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
     kind = StorageAwayError if _is_away(url, error) else StorageError
+    head = f"storage {hide_password(url)} cannot be used: {reason}; what was finished before is safe, "
+    path = sqlite_path(url)
+    if path is not None and _LOCKED.search(reason):
+        return kind(
+            f"{head}another process keeps the file locked: wait until that has ended, then use the same command again "
+            f"(`fuser -v {path}*` names yours; others can lock what they can read: `chmod go= {path}*` ends that)"
+        )
     ask = "disk full? read-only? another program's file?"
-    if sqlite_path(url) is None:
+    if path is None:
         ask = "is the server there? does it know this user, the password and the database?"
-    return kind(
-        f"storage {hide_password(url)} cannot be used: {reason}; what was finished before is safe, "
-        f"mend it ({ask}) and use the same command again"
-    )
+    return kind(f"{head}mend it ({ask}) and use the same command again")
 
 
 def _is_away(url: str, error: Exception) -> bool:
@@ -200,7 +206,7 @@ def _is_away(url: str, error: Exception) -> bool:
     if refusal is None:
         return False
     if sqlite_path(url) is not None:
-        return "locked" in str(refusal.orig)
+        return _LOCKED.search(str(refusal.orig)) is not None
     # A standby server refuses writes until it becomes the primary.
     reads_only = getattr(refusal.orig, "sqlstate", None) == _READ_ONLY
     away = isinstance(refusal, (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError))

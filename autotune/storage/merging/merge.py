@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, MetaData, Table
 
 from autotune.errors import BusyError, StorageError
+from autotune.files import make_private_folder
 from autotune.locks import other_holder
 from autotune.records.series import Series
 from autotune.storage.address import hide_password, sqlite_path
@@ -122,7 +123,7 @@ def _check_idle(url: str) -> None:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         msg = f"the folder {folder} cannot be made: {error.strerror}; name another file to merge into"
         raise StorageError(msg) from error

@@ -56,7 +56,7 @@ def columns(path):
 
 def broken(value, chance):
     """Return JSON of which one value was replaced, or any text with one character replaced."""
-    if isinstance(value, str) and value:
+    if isinstance(value, str) and value and chance.random() < 0.7:
         with suppress(ValueError):
             return json.dumps(_replaced(json.loads(value), chance))
         at = chance.randrange(len(value))
@@ -81,7 +81,7 @@ def change(path, table, column, changed):
 
 
 def read_everything(url):
-    """Read a storage in each way that commands do; return how many ways there were."""
+    """Read a storage in each way that commands do."""
     ways = [
         lambda: [summarise(study).to_dict() for study in open_stored_studies(url)],
         lambda: importance_of(summarise(open_stored_study(url, "mine"))),
@@ -94,7 +94,6 @@ def read_everything(url):
     for way in ways:
         with suppress(AutotuneError):
             way()
-    return len(ways)
 
 
 @pytest.mark.slow
@@ -102,10 +101,9 @@ def test_no_value_of_a_storage_gives_a_traceback(tmp_path, sound):
     path = tmp_path / "autotune.db"
     for seed, (table, column) in enumerate(columns(sound)):
         chance = random.Random(seed)
-        for changed in (lambda value: broken(value, chance), lambda _: chance.choice(VALUES)):
-            shutil.copy(sound, path)
-            change(path, table, column, changed)
-            read_everything(f"sqlite:///{path}")
+        shutil.copy(sound, path)
+        change(path, table, column, lambda value, chance=chance: broken(value, chance))
+        read_everything(f"sqlite:///{path}")
 
 
 @pytest.mark.parametrize(
