@@ -50,7 +50,7 @@ def private_mode(folder: Path) -> int:
 
 def make_private_folder(folder: Path) -> None:
     """Make a folder and its parents if they are missing, with the mode that `private_mode` gives to files."""
-    if not folder.is_dir():
+    if not folder.exists():
         make_private_folder(folder.parent)
         mode = private_mode(folder.parent)
         folder.mkdir(mode=mode | (mode >> 2 & 0o110), exist_ok=True)

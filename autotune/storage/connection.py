@@ -189,6 +189,11 @@ def _unusable(url: str, error: Exception) -> StorageError:
     kind = StorageAwayError if _is_away(url, error) else StorageError
     head = f"storage {hide_password(url)} cannot be used: {reason}; what was finished before is safe, "
     path = sqlite_path(url)
+    if path is not None and isinstance(error, PermissionError):
+        return kind(
+            f"storage {hide_password(url)} cannot be opened: {error.strerror}; its owner can let you read it (chmod a+r "
+            f"{path}), or share its folder with a group (docs/storage.md)"
+        )
     if path is not None and _LOCKED.search(reason):
         return kind(
             f"{head}another process keeps the file locked: wait until that has ended, then use the same command again "

@@ -72,7 +72,7 @@ def list_studies(
     if as_json:
         print_json(
             [summary.to_dict() | labels.to_dict() for summary, labels in shown_ones]
-            + [{"study": name, "error": error} for name, error in damaged.items()]
+            + [{"study": name, "error": reason} for name, reason in damaged.items()]
         )
         return
     columns: tuple[Column, ...] = _LIST
@@ -85,8 +85,8 @@ def list_studies(
     console.print(fit_table(columns, rows, console))
     if left_out:
         console.print(f"{left_out} archived {'study is' if left_out == 1 else 'studies are'} left out (--archived)")
-    for error in damaged.values():
-        errors().print(error, markup=False, soft_wrap=True)
+    for reason in damaged.values():
+        errors().print(reason, markup=False, soft_wrap=True)
 
 
 def _list_row(summary: "Summary") -> list[str]:

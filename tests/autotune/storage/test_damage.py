@@ -60,7 +60,7 @@ def broken(value, chance):
         with suppress(ValueError):
             return json.dumps(_replaced(json.loads(value), chance))
         at = chance.randrange(len(value))
-        return f"{value[:at]}?{value[at + 1:]}"
+        return f"{value[:at]}?{value[at + 1 :]}"
     return chance.choice(VALUES)
 
 
@@ -107,7 +107,7 @@ def test_no_value_of_a_storage_gives_a_traceback(tmp_path, sound):
 
 
 @pytest.mark.parametrize(
-    ("table", "column", "value"),
+    "damage",
     [
         ("autotune_runs", "series", "seleot"),
         ("autotune_runs", "record", '{"outcome": '),
@@ -117,13 +117,15 @@ def test_no_value_of_a_storage_gives_a_traceback(tmp_path, sound):
         ("trial_params", "param_value", None),
     ],
 )
-def test_one_damaged_study_is_listed_with_the_others(tmp_path, sound, monkeypatch, table, column, value):
+def test_one_damaged_study_is_listed_with_the_others(tmp_path, sound, monkeypatch, damage):
     monkeypatch.chdir(tmp_path)
     shutil.copy(sound, "autotune.db")
+    table, column, value = damage
     change("autotune.db", table, column, lambda _: value)
     listed = run_main("storage", "list")
     assert listed.returncode == 0, listed.stderr
-    assert "damaged" in listed.stdout and "other" in listed.stdout
+    assert "damaged" in listed.stdout
+    assert "other" in listed.stdout
     assert "study 'mine' in sqlite:///autotune.db is damaged" in listed.stderr
     assert "other" in run_main("studies", "--known").stdout
     best = run_main("best", "mine")

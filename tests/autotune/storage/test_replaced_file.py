@@ -129,8 +129,10 @@ def test_a_smaller_file_may_be_whole(tmp_path, session):
     for _ in range(20):
         add_trial(store, SPACE, SPACE.default(), took(2.0))
     with closing(sqlite3.connect(tmp_path / "autotune.db")) as connection:
-        connection.execute("CREATE TABLE much AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
-                           "LIMIT 2000) SELECT randomblob(100) FROM n")
+        connection.execute(
+            "CREATE TABLE much AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+            "LIMIT 2000) SELECT randomblob(100) FROM n"
+        )
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         lock.check()
         size = (tmp_path / "autotune.db").stat().st_size
@@ -153,7 +155,7 @@ def test_after_its_session_a_storage_may_be_replaced(tmp_path):
 
 
 def _replace(source: Path):
-    return lambda path: os.replace(shutil.copy(source, path.with_name("new.db")), path)
+    return lambda path: Path(shutil.copy(source, path.with_name("new.db"))).replace(path)
 
 
 def _remove_all(path):
