@@ -128,7 +128,8 @@ class LockFile:
     def sign(self, work: str = "") -> None:
         """Write this process and the purpose `work` into the file; ignore errors such as a full disk.
 
-        Take away the permissions that the file should not have: whoever can read it can hold the lock. A file with other content is left unchanged, since it may be a hard link to another file of this user.
+        Take away excess permissions, since whoever can read the file can hold the lock.
+        A file with other content is left unchanged, since it may be a hard link to another file of this user.
         """
         with suppress(OSError):
             if not _BEGIN.startswith(os.pread(self._descriptor, len(_BEGIN), 0)):

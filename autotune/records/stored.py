@@ -9,7 +9,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from autotune.errors import RecordError
 
-
 _Read = TypeVar("_Read")
 
 

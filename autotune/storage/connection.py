@@ -191,8 +191,8 @@ def _unusable(url: str, error: Exception) -> StorageError:
     path = sqlite_path(url)
     if path is not None and isinstance(error, PermissionError):
         return kind(
-            f"storage {hide_password(url)} cannot be opened: {error.strerror}; its owner can let you read it (chmod a+r "
-            f"{path}), or share its folder with a group (docs/storage.md)"
+            f"storage {hide_password(url)} cannot be opened: {error.strerror}; its owner can let you read it "
+            f"(chmod a+r {path}), or share its folder with a group (docs/storage.md)"
         )
     if path is not None and _LOCKED.search(reason):
         return kind(
