@@ -40,6 +40,6 @@ def content_errors(what: str) -> Iterator[None]:
         lines = str(error).splitlines() or [""]
         msg = (
             f"{what} is damaged: {type(error).__name__}: {lines[0]}; restore the storage from a backup, or use another "
-            "one, --storage NEW; other studies in it can still be read"
+            "one, --storage NEW"
         )
         raise StorageError(msg) from error

@@ -54,6 +54,8 @@ class HeldFile:
         self._engines: WeakSet[Connections] = WeakSet()
         self._lock = threading.Lock()
         self._lost = ""
+        self._copied: tuple[int, int] | None = None
+        self.in_session = False
 
     def used_by(self, engine: Connections) -> None:
         """Close the connections of an engine when this process ends."""
@@ -73,12 +75,21 @@ class HeldFile:
             elif not self._lost:
                 self._lost = self._rescue()
             if self._lost:
+                _lost[self.path] = self
                 raise StorageError(self._lost)
 
     @property
     def is_there(self) -> bool:
         """Whether the file at the path is this one."""
         return not self._lost and self._find() is not None
+
+    @property
+    def is_back(self) -> bool:
+        """Whether the file was lost, and is at the path again, itself or as the copy that was made of it."""
+        with suppress(OSError):
+            now = self.path.stat()
+            return bool(self._lost) and (now.st_dev, now.st_ino) in {self._identity, self._copied}
+        return False
 
     def close(self) -> None:
         """Merge the log into the file, so that a copy of it is complete, and close the connections to it."""
@@ -142,6 +153,8 @@ class HeldFile:
                 break
         with closing(sqlite3.connect(copy)) as target:
             self.connection.backup(target)
+        found = copy.stat()
+        self._copied = (found.st_dev, found.st_ino)
         return copy
 
     def _moved_to(self) -> Path | None:
@@ -163,6 +176,7 @@ def _close(connection: sqlite3.Connection) -> None:
 
 
 _held: WeakValueDictionary[Path, HeldFile] = WeakValueDictionary()
+_lost: dict[Path, HeldFile] = {}  # kept, so that no later session of this process writes to another file by mistake
 _sessions: Counter[Path] = Counter()
 
 
@@ -173,6 +187,7 @@ def hold_file(path: Path, timeout_s: float) -> HeldFile:
     held = _held.get(path)
     if held is None:
         held = _held[path] = HeldFile(path, timeout_s)
+    held.in_session = _sessions[path] > 0
     return held
 
 
@@ -184,13 +199,14 @@ def check_held(path: Path) -> None:
     """
     path = path.absolute()
     held = _held.get(path)
-    if held is None or (held.is_there and not _sessions[path]):
+    if held is None:
         return
-    if _sessions[path]:
+    if held.in_session or (path in _lost and not held.is_back):
         held.check()
-    else:
+    elif not held.is_there:
         # A session that has ended wrote the former file; a user may replace it before the next one.
         del _held[path]
+        _lost.pop(path, None)
         held.close()
 
 
@@ -203,6 +219,8 @@ def session_on(path: Path) -> Iterator[None]:
         yield
     finally:
         _sessions[path] -= 1
+        if not _sessions[path] and path in _held:
+            _held[path].in_session = False
 
 
 @atexit.register

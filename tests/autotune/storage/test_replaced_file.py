@@ -145,11 +145,41 @@ def test_a_smaller_file_may_be_whole(tmp_path, session):
     assert len(store.runs()) == 21
 
 
+def test_a_later_session_of_the_process_writes_to_no_other_file(tmp_path):
+    # `autotune serve` opens the studies that it asks for again and again.
+    path = tmp_path / "autotune.db"
+    url = f"sqlite:///{path}"
+    sound = backup(tmp_path / "other")
+    before = dump(sound)
+
+    def session():
+        with StudyLock.hold(url, "mine") as lock:
+            store = StudyStore.create(url, "mine", definition(SPACE))
+            add_trial(store, SPACE, SPACE.default(), took(2.0))
+            yield store
+            lock.check()
+
+    started = session()
+    next(started)
+    sound.replace(path)
+    with pytest.raises(StorageError, match="was replaced"):
+        next(started)
+    with pytest.raises(StorageError, match="was replaced"):
+        next(session())
+    assert dump(path) == before
+    (tmp_path / "autotune-rescued.db").replace(path)
+    assert len(next(session()).runs()) == 2
+
+
 def test_after_its_session_a_storage_may_be_replaced(tmp_path):
-    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "mine", definition(SPACE))
+    url = f"sqlite:///{tmp_path / 'autotune.db'}"
+    with StudyLock.hold(url, "mine"):
+        store = StudyStore.create(url, "mine", definition(SPACE))
     (tmp_path / "autotune.db").unlink()
-    again = StudyStore.create(store.url, "again", definition(SPACE))
-    add_trial(again, SPACE, SPACE.default(), took(2.0))
+    with StudyLock.hold(url, "again") as lock:
+        again = StudyStore.create(store.url, "again", definition(SPACE))
+        add_trial(again, SPACE, SPACE.default(), took(2.0))
+        lock.check()
     assert [study.name for study in open_stored_studies(store.url)] == ["again"]
     assert not list(tmp_path.glob("*rescued*"))
 
