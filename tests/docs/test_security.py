@@ -131,6 +131,10 @@ a folder beside the study in a pilot job
     autotune/execution/test_ray_executor.py::test_an_environment_that_lets_everybody_in_is_refused
 `autotune doctor` warns if others can read it
     autotune/execution/test_ray_executor.py::test_a_token_of_rays_own_that_others_can_read_is_named
+A storage in a file and the locks beside it
+    autotune/storage/test_permissions.py::test_only_its_user_can_open_a_storage
+views and triggers call no function with effects
+    autotune/storage/test_damage.py::test_a_strange_storage_runs_no_function_of_its_own
 are the system's (`flock`)
     autotune/storage/test_study_lock.py::test_a_second_one_is_told_who_where_and_since_when_and_what_to_do
 A lock file is never opened through a link
@@ -167,7 +171,7 @@ NO_PROMISE = (
     "Tokens for others",
     *("are in answers, job scripts and reports", "a process that has it", "is not used;", "Keep them in"),
     *("look before you publish", "travel unencrypted", "So does Ray's traffic between"),
-    *("Some of Ray's processes listen", "Files of runs, and a storage in a file", "use `umask 077`"),
+    *("Some of Ray's processes listen", "have the permissions of your umask", "use `umask 077`"),
     *("PyTorch without hashes", "and one engine of", "What `dna`, `ddp`, `fusion` and `backends` add"),
     *("dependencies are not pinned", "Your pip's settings", "To use a Python that you installed"),
     *(
