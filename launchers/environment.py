@@ -46,7 +46,7 @@ def job_environment(caller: Mapping[str, str], added: Mapping[str, str]) -> dict
 
 def inherited_variables(caller: Mapping[str, str]) -> dict[str, str]:
     """Return the part of the caller's environment that jobs see."""
-    return {name: value for name, value in caller.items() if _is_passed_on(name)}
+    return {name: value for name, value in caller.items() if _is_passed_on(name, value)}
 
 
 def batch_job_variables(caller: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +54,7 @@ def batch_job_variables(caller: Mapping[str, str]) -> dict[str, str]:
     return {name: caller[name] for name in _CARRIED if name in caller}
 
 
-def _is_passed_on(name: str) -> bool:
+def _is_passed_on(name: str, value: str) -> bool:
     if name in _NAMES:
         return True
-    return name.startswith(_PREFIXES) and not _RANK.match(name) and not is_secret(name)
+    return name.startswith(_PREFIXES) and not _RANK.match(name) and not is_secret(name, value)

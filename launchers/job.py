@@ -83,7 +83,7 @@ class Job:
             job with parts has no command of its own.
         lost_after_s: As a part: after how many seconds the run has lost; the part is stopped and no part runs after it.
         memory_limit_bytes: The job is stopped when its processes on a node use more than this together.
-        tuned: The names of the variables that parameters fill in; these are never secrets.
+        tuned: The names of the variables and options that parameters fill in; these are never secrets.
         place: The host on which a batch system must start the job.
         meter: A command that prints an energy counter; it runs before and after the job.
     """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from launchers.environment import job_environment
 from launchers.job import Job
-from launchers.secret import mask_secrets
+from launchers.secret import mask_secrets, mask_words
 
 
 def shell_lines(
@@ -17,7 +17,7 @@ def shell_lines(
     Args:
         job: The job.
         command: Returns the complete command line of a job without parts.
-        added: Returns the variables that are set for a job; its secrets are masked.
+        added: Returns the variables that are set for a job. Secrets are masked in them and in the commands.
     """
     if job.parts:
         parts = job.placed_parts
@@ -29,4 +29,5 @@ def shell_lines(
     words = [
         f"{name}={value}" for name, value in sorted(mask_secrets(job_environment({}, added(job)), job.tuned).items())
     ]
-    return [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, command(job))]
+    commands = (mask_words(argv, job.tuned) for argv in (*job.prepare, command(job)))
+    return [shlex.join(["env", *words, *argv]) for argv in commands]

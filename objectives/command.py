@@ -11,7 +11,7 @@ from typing import Any
 import regex
 
 from launchers import EndReason, Job, MpiStart, Resources
-from launchers.secret import placeholder_variables
+from launchers.secret import placeholder_options, placeholder_variables
 from launchers.software.digest import file_digest
 from launchers.steps import read_steps
 from objectives.base import (
@@ -114,7 +114,8 @@ class CommandObjective:
             prepare=tuple(fill_in_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
-            tuned=placeholder_variables(options.environment),
+            tuned=placeholder_variables(options.environment)
+            | placeholder_options([*options.argv, *(word for step in options.prepare for word in step)]),
         )
 
     def progress_reader(self) -> ProgressReader:

@@ -16,7 +16,7 @@ from launchers.batch_systems.registry import find_batch_system
 from launchers.batch_systems.system import WinnerRequest
 from launchers.mpi import MpiFlavour, mpi_environment
 from launchers.mpi_command import mpi_argv
-from launchers.secret import is_masked, mask_secrets
+from launchers.secret import MASK, is_masked, mask_secrets
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from objectives.efficiency.library import without_library
@@ -30,6 +30,8 @@ _MINIMUM_MEMORY_MIB = 1024
 _END = "END_OF_INPUT"
 # The line of a script for modules that no site file and no study names.
 _MODULES = "# module load ...  (if the programs below come from modules)"
+# Stands for a masked secret in a command.
+_MASKED = '"${SECRET:?set it before: the measured command held a secret, which is not stored}"'
 # Variables that MPI needs only for root are no part of the winner: any other user ID leaves them out.
 _A_USER = 1
 # A production run uses neither the checkpoints nor the random seed of tuning.
@@ -192,10 +194,10 @@ def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]
 
 
 def _quote(word: str, folder: str) -> str:
-    """Quote a word for the shell; the `folder` of the measured run becomes the folder of the new one."""
-    if folder not in word:
-        return shlex.quote(word)
-    return '"$run"'.join(part and shlex.quote(part) for part in word.split(folder))
+    """Quote a word for the shell; replace the measured run's folder by the new one, and masks by `$SECRET`."""
+    if folder in word:
+        return '"$run"'.join(part and _quote(part, folder) for part in word.split(folder))
+    return _MASKED.join(part and shlex.quote(part) for part in word.split(MASK)) if MASK in word else shlex.quote(word)
 
 
 def setup_lines(site: Site | None, software: Sequence[str] = ()) -> list[str]:

@@ -22,7 +22,7 @@ from autotune.studyfile.plans import plans_of
 from autotune.studyfile.software import PlanOptions
 from autotune.studyfile.space import join_space
 from launchers import Job, Launcher
-from launchers.secret import find_masked_variables, mask_tables
+from launchers.secret import find_masked_variables, find_masked_words, mask_tables
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
 from objectives.efficiency.objective import build_library
@@ -134,9 +134,16 @@ def check_secrets(study: StudyFile) -> None:
     Raises:
         CannotRunHereError: some of them are missing.
     """
-    missing = sorted(find_masked_variables(study.model_dump()) - os.environ.keys())
+    contents = study.model_dump(mode="json")
+    missing = sorted(find_masked_variables(contents) - os.environ.keys())
     if missing:
         msg = (
             f"{', '.join(missing)}: secrets are not stored with a study; set them in the environment (export NAME=...)"
+        )
+        raise CannotRunHereError(msg)
+    if masked := find_masked_words(contents):
+        msg = (
+            f"{', '.join(masked)}: the secret in it was not stored with the study: give the command the study file, or "
+            "pass the secret to the program in a variable of [options.environment]"
         )
         raise CannotRunHereError(msg)

@@ -15,7 +15,7 @@ from autotune.errors import StudyFileError
 from autotune.planning.shell_words import is_file
 from launchers.environment import inherited_variables
 from launchers.mpi import start_commands
-from launchers.secret import MASK, is_secret
+from launchers.secret import mask_secrets
 
 _TABLE = "init/start_commands.toml"
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL | re.ASCII)
@@ -274,7 +274,7 @@ class _OptionReader:
             self.variables[name] = value
         elif name in self.environment and not inherited_variables({name: ""}):
             # A job sees such a variable only if its study file sets it. Secrets stay out of that file.
-            self.variables[name] = MASK if is_secret(name) else self.environment[name]
+            self.variables |= mask_secrets({name: self.environment[name]})
 
     def _operand(self, word: str) -> None:
         if self.starter.operand == "cpus":

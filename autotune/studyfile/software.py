@@ -70,7 +70,7 @@ def _load(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
         )
         raise SoftwareError(msg)
     variables = fill_masked(section.environment, os.environ)
-    secrets = {name: value for name, value in variables.items() if is_secret(name)}
+    secrets = {name: value for name, value in variables.items() if is_secret(name, value)}
     software = load(
         Software(
             modules=tuple(section.modules),

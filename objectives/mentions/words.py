@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from launchers.secret import mask_secrets, placeholder_variables
+from launchers.secret import mask_inner, mask_secrets, placeholder_variables
 from objectives.mentions.templates import fill_in, names_in
 from spaces import Value
 
@@ -78,8 +78,9 @@ def flatten(words: Sequence[Word]) -> list[str]:
 
 
 def as_text(words: Sequence[Word]) -> str:
-    """Return a command line as one text, with groups in brackets."""
-    return " ".join(group if isinstance(group, str) else f"[{' '.join(group)}]" for group in words)
+    """Return a command line as one text, with groups in brackets and secrets masked."""
+    shown = mask_inner(words)
+    return " ".join(group if isinstance(group, str) else f"[{' '.join(group)}]" for group in shown)
 
 
 def word_places(words: Sequence[Word], path: str) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ import pytest
 from autotune.batch.job_script import JobScript, job_script
 from autotune.execution.task import describe_job
 from launchers import Job, Usage
+from launchers.environment import inherited_variables
 from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
@@ -14,15 +15,18 @@ from launchers.secret import (
     MASK,
     fill_masked,
     find_masked_variables,
+    find_masked_words,
     is_secret,
     mask_secrets,
     mask_tables,
+    mask_urls,
+    mask_words,
     placeholder_variables,
 )
 from objectives.base import Context
 from objectives.command import CommandObjective
 from objectives.command_options import CommandOptions
-from objectives.mentions.words import environment_text
+from objectives.mentions.words import as_text, environment_text
 from tests.launchers.jobs import run_all
 
 SECRET = "open-sesame-1"
@@ -37,14 +41,85 @@ def job(tmp_path):
     return Job(("./a", f"--key={SECRET}"), tmp_path, {"API_KEY": SECRET, "URL": f"u:{SECRET}@h", "N": "1"}, parts=parts)
 
 
-@pytest.mark.parametrize("name", ["WANDB_API_KEY", "HF_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "apikey"])
-def test_secret_names_are_secret(name):
-    assert is_secret(name)
+SECRET_NAMES = [
+    "WANDB_API_KEY HF_TOKEN HUGGING_FACE_HUB_TOKEN DB_PASSWORD apikey AWS_SECRET_ACCESS_KEY",
+    "AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN GITHUB_TOKEN GH_TOKEN GITHUB_PAT AZURE_DEVOPS_EXT_PAT",
+    "CI_JOB_TOKEN KAGGLE_KEY COMET_API_KEY NGC_API_KEY MLFLOW_TRACKING_PASSWORD MYSQL_PWD LDAP_PWD",
+    "PGPASSWORD SSHPASS DB_PASS DBPASS RESTIC_PASSPHRASE APPTAINER_ENCRYPTION_PASSPHRASE REDISCLI_AUTH",
+    "AUTH SINGULARITY_DOCKER_PASSWORD GOOGLE_APPLICATION_CREDENTIALS NETLIFY_CREDS SENTRY_DSN DSN",
+    "AZURE_STORAGE_CONNECTION_STRING SLACK_WEBHOOK_URL SLURM_JWT SSH_PRIVATE_KEY privateKey accessKey",
+    "db.password api-key auth-token HTTP_AUTHORIZATION X_COOKIE OPENAI_API_KEY2_TOKEN TOKEN PASSWORD",
+    "client_secret SORT_API_KEY",
+]
+
+OTHER_NAMES = [
+    "OMP_NUM_THREADS OMP_PROC_BIND KMP_AFFINITY I_MPI_PIN I_MPI_PIN_DOMAIN OMPI_MCA_btl",
+    "OMPI_MCA_plm_slurm_args PMIX_SECURITY_MODE UCX_TLS UCX_IB_PKEY UCX_NET_DEVICES FI_PROVIDER PSM2_PKEY",
+    "PBS_JOBCOOKIE SLURM_JOB_ID SLURM_CPUS_PER_TASK LSB_HOSTS MPI_ANY_KEYVAL PATH PWD OLDPWD OLD_PWD",
+    "INIT_PWD APPTAINER_PWD PASSES NUM_PASSES FIRST_PASS N_PASS BYPASS COMPASS SSH_ASKPASS AUTHOR",
+    "AUTHORITY XAUTHORITY SSH_AUTH_SOCK RAY_AUTH_MODE TOKENIZERS_PARALLELISM MAX_TOKENS EOS_TOKEN",
+    "PAD_TOKEN MAX_TOKEN MOE_TOKEN_DISPATCHER_TYPE KEYS MONKEY KEY HOTKEY KEY_SIZE SORT_KEY GROUP_KEY",
+    "PRIMARY_KEY SSH_PUBLIC_KEY CACHE_KEY POSTGRES_PASSWORD_FILE HF_TOKEN_PATH PATTERN PAT SPATIAL",
+    "XDG_SESSION_ID KRB5CCNAME CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH",
+]
 
 
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "OMP_NUM_THREADS", "KEYS", "MONKEY"])
-def test_other_names_are_not_secret(name):
-    assert not is_secret(name)
+@pytest.mark.parametrize("names", SECRET_NAMES)
+def test_secret_names_are_secret(names):
+    assert [name for name in names.split() if not is_secret(name)] == []
+
+
+@pytest.mark.parametrize("names", OTHER_NAMES)
+def test_other_names_are_not_secret(names):
+    assert [name for name in names.split() if is_secret(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("postgresql://ada:open@sesame@db:5432/runs", "postgresql://ada:***@db:5432/runs"),
+        ("https://:sesame@host/x", "https://:***@host/x"),
+        ("a https://h/x?size=3&api_key=sesame&n=1 b", "a https://h/x?size=3&api_key=***&n=1 b"),
+        ("ssh://git@host:22/x?size=3", "ssh://git@host:22/x?size=3"),
+        ("http://host:8080/a@b:c", "http://host:8080/a@b:c"),
+        ("ada:x@host", "ada:x@host"),
+    ],
+)
+def test_passwords_in_urls_are_masked(text, masked):
+    assert mask_urls(text) == mask_urls(masked) == masked
+    assert is_secret("SERVER", text) is (text != masked)
+
+
+@pytest.mark.parametrize(
+    ("words", "masked"),
+    [
+        (["./a", "--password=x", "-n", "3"], ["./a", "--password=***", "-n", "3"]),
+        (["./a", "--auth-token", SECRET, "in"], ["./a", "--auth-token", "***", "in"]),
+        (["env", f"API_KEY={SECRET}", "./a"], ["env", "API_KEY=***", "./a"]),
+        (["curl", "-H", f"Authorization: Bearer {SECRET}"], ["curl", "-H", "Authorization: ***"]),
+        (["./a", "--db", "mysql://u:pw@h"], ["./a", "--db", "mysql://u:***@h"]),
+        (
+            ["./a", "--token", "--verbose", "--eos-token", "</s>"],
+            ["./a", "--token", "--verbose", "--eos-token", "</s>"],
+        ),
+        (["./a", "--pass", "2", "--use-auth", "off", "--max-tokens=100000"], None),
+        (["./a", "--author=ada", "--keyval", "abcdef", "--password-file=/run/x"], None),
+    ],
+)
+def test_secrets_of_a_command_line_are_masked(words, masked):
+    assert mask_words(words) == (masked or words)
+
+
+def test_a_job_inherits_no_secret():
+    caller = {
+        "APPTAINER_ENCRYPTION_PASSPHRASE": SECRET,
+        "CONDA_CHANNEL": f"https://ada:{SECRET}@host/c",
+        "SLURM_JWT": SECRET,
+        "SSHPASS": SECRET,
+        "PBS_JOBCOOKIE": "needed by tm",
+        "UCX_TLS": "sm",
+    }
+    assert inherited_variables(caller) == {"PBS_JOBCOOKIE": "needed by tm", "UCX_TLS": "sm"}
 
 
 def test_stored_job_has_no_secret_in_variables_command_or_files(job):
@@ -90,6 +165,39 @@ def test_stored_study_file_has_names_only():
     assert stored["options"] == told | {"environment": {"API_KEY": MASK, "SORT_KEY": "{x}", "N": "1"}}
     assert find_masked_variables(stored) == {"API_KEY", "TOKEN"}
     assert find_masked_variables(study) == set()
+
+
+def test_secrets_in_commands_and_urls_of_a_study_file_are_not_stored():
+    options = {
+        "argv": ["./a", "--password", SECRET, ["--api-key={x}", "--mode", "fast"]],
+        "prepare": [["get", f"https://ada:{SECRET}@host/data"]],
+        "environment": {"SERVER": f"redis://:{SECRET}@host/0", "MYSQL_PWD": SECRET},
+    }
+    study = {"options": options, "space": {"x": {"choices": ["token=abcdefg", "b"]}}}
+    stored = mask_tables(study)
+    assert SECRET not in json.dumps(stored)
+    assert stored["options"]["argv"] == ["./a", "--password", MASK, ["--api-key={x}", "--mode", "fast"]]
+    assert stored["space"] == study["space"]
+    assert find_masked_variables(stored) == {"SERVER", "MYSQL_PWD"}
+    assert find_masked_words(stored) == [MASK, "https://ada:***@host/data"]
+    assert find_masked_words(study) == []
+    filled = fill_masked(stored["options"]["environment"], options["environment"])
+    assert filled == options["environment"]
+    assert SECRET not in as_text(options["argv"])
+
+
+def test_secrets_in_commands_of_a_job_are_not_stored(tmp_path):
+    (tmp_path / "login").write_text(f"postgresql://ada:{SECRET}@host\n")
+    argv = ("./a", "--password", "short", f"--url=redis://:{SECRET}@host/0", "--auth", "krb-5")
+    job = Job(argv, tmp_path, {"MODE": "x"}, prepare=(("env", "SSHPASS=short", "get"),), tuned=frozenset({"auth"}))
+    described = describe_job(job)
+    assert described["argv"] == ["./a", "--password", MASK, "--url=redis://:***@host/0", "--auth", "krb-5"]
+    assert described["prepare"] == [["env", "SSHPASS=***", "get"]]
+    assert SECRET not in json.dumps(described)
+    assert SECRET not in LocalLauncher().preview(job)
+    text = job_script("sh", JobScript("mine", {}, described, Usage(1.0), MpiFlavour(OPEN_MPI)))
+    assert '--password "${SECRET:?' in text
+    assert SECRET not in text
 
 
 def test_sort_and_group_keys_are_not_secret():
