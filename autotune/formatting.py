@@ -1,5 +1,6 @@
 """Text for people: configurations, their values, and quantities with their units."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
 
 # Larger whole numbers are written with an exponent, which is shorter.
 _WHOLE = 1e12
+
+# Controls (C0, C1), formats (also those that change the direction), surrogates, private, unassigned, separators.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 UNSET = "unset"
 """The value of a parameter that has none."""
@@ -53,6 +57,21 @@ def without_rounding_error(value: float) -> float:
 def quantity(value: float, metric: "Metric") -> str:
     """Return a value of a metric as text, with its unit if it has one."""
     return f"{value:.4g} {metric.unit}".rstrip()
+
+
+def plain(text: str) -> str:
+    """Return a text of others without what could control a terminal: control, format and other invisible characters.
+
+    Line feeds and tabs stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
+
+
+def plain_line(text: str) -> str:
+    """Return a text of others as one line without invisible characters."""
+    return text if text.isprintable() else plain(" ".join(text.split()))
 
 
 def join_words(words: Sequence[str]) -> str:

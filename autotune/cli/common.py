@@ -1,6 +1,7 @@
 """Helpers of several commands: consoles, a session's display, and how results are written."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from autotune.cli.options import DEFAULT_STORAGE
 from autotune.durations import parse_duration_s
 from autotune.errors import ExitCode, is_interrupt
+from autotune.formatting import plain
 from autotune.locks import IfHeld
 from autotune.storage import address
 
@@ -26,9 +28,9 @@ _MOST_OVER = 2
 
 def output() -> "Console":
     """Return the console for results; into a pipe or a file it neither cuts nor wraps lines."""
-    from rich.console import Console
+    from autotune.cli.plain_output import PlainConsole
 
-    console = Console(soft_wrap=True, highlight=False, emoji=False)
+    console = PlainConsole()
     if not console.is_terminal:
         console.width = _NO_WIDTH
     return console
@@ -36,9 +38,20 @@ def output() -> "Console":
 
 def errors() -> "Console":
     """Return the console for errors and progress."""
-    from rich.console import Console
+    from autotune.cli.plain_output import PlainConsole
 
-    return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
+    return PlainConsole(stderr=True)
+
+
+def echo(text: str, *, exact: bool = False) -> None:
+    """Print a text for programs, files or pipes.
+
+    Args:
+        text: The text; it ends with a line feed if it should.
+        exact: Print each character, such as those of a script, unless a terminal would obey them.
+    """
+    # Not typer.echo, which removes colours from what goes into a pipe.
+    sys.stdout.write(text if exact and not sys.stdout.isatty() else plain(text))
 
 
 STOPPED = "stopped: finished runs are stored, runs in flight were ended; the same command resumes"
@@ -102,7 +115,7 @@ def if_held(wait: bool, take_over: bool) -> IfHeld:
 
 def print_json(value: object) -> None:
     """Print a value as one JSON document."""
-    typer.echo(json.dumps(value, indent=2, default=str))
+    echo(f"{json.dumps(value, indent=2, default=str)}\n")
 
 
 def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
@@ -117,7 +130,7 @@ def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
         typer.BadParameter: The file cannot be written.
     """
     if target is None:
-        typer.echo(text, nl=False)
+        echo(text, exact=True)
         return
     try:
         target.write_text(text, encoding="utf-8")

@@ -21,7 +21,7 @@ def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
         from autotune.storage.tables import stored_names
 
         names = stored_names(address.storage_url(ctx.params.get("storage") or address.DEFAULT))
-        return [name for name in names if name.startswith(incomplete)]
+        return [name for name in names if name.startswith(incomplete) and name.isprintable()]
     return []
 
 
@@ -46,7 +46,7 @@ def _files(shipped_in: Traversable, incomplete: str) -> list[str]:
         folder, slash, _ = incomplete.rpartition("/")
         there = Path(folder + slash).expanduser().iterdir()
         own = sorted(f"{folder}{slash}{path.name}" for path in there if _is_toml(path.name) and path.is_file())
-        return [name for name in (*shipped, *own) if name.startswith(incomplete)]
+        return [name for name in (*shipped, *own) if name.startswith(incomplete) and name.isprintable()]
     return []
 
 

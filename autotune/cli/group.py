@@ -40,11 +40,13 @@ class CommandGroup(TyperGroup):
                 formatter.write_dl(rows)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401  what the command returns
-        """Run the command; remove pydantic's prefix from messages about option values."""
+        """Run the command; remove pydantic's prefix, and invisible characters, from messages about option values."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix(_PREFIX)
+            from autotune.formatting import plain
+
+            error.message = plain(error.message.removeprefix(_PREFIX))
             raise
 
     def shell_complete(self, ctx: typer.Context, incomplete: str) -> "list[CompletionItem]":  # type: ignore[override]

@@ -13,6 +13,7 @@ import typer
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.placement import check_site
 from autotune.errors import CannotRunHereError, ExitCode
+from autotune.formatting import plain_line
 from launchers.batch_systems.registry import find_batch_system
 from launchers.site import Site
 
@@ -132,7 +133,7 @@ def _ask(what: str, otherwise: str, option: str) -> None:
     if not sys.stdin.isatty():
         msg = f"{what}; there is no terminal to ask at: {otherwise}"
         raise typer.BadParameter(msg, param_hint=option)
-    if not typer.confirm(f"{what}. Continue?", err=True):
+    if not typer.confirm(plain_line(f"{what}. Continue?"), err=True):
         errors().print("nothing was done")
         raise typer.Exit(1)
 

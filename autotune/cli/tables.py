@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from autotune.formatting import plain_line
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -42,7 +44,7 @@ def fit_table(
 
     Args:
         columns: The columns; the text of the last one is wrapped.
-        rows: The cells of each row.
+        rows: The cells of each row; each is printed as one line.
         console: The console that the table must fit.
         bold: The index of a row to print in bold.
     """
@@ -50,6 +52,7 @@ def fit_table(
     from rich.table import Table
     from rich.text import Text
 
+    rows = [[plain_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, (column.title, *(row[index] for row in rows)))) for index, column in enumerate(columns)]
     shown = _columns_that_fit(columns, widths, console.width)
     if _least_width(shown, widths) > console.width:

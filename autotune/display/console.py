@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autotune.formatting import configuration_text, quantity
+from autotune.formatting import configuration_text, plain_line, quantity
 from autotune.records.limit import breaks
 from autotune.statistics.standings import Standings
 from objectives.base import Progress
@@ -175,7 +175,7 @@ class PlainDisplay:
         """Do nothing."""
 
     def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(plain_line(text), markup=False, highlight=False, soft_wrap=True)
 
 
 class LiveDisplay(PlainDisplay):

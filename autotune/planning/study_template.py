@@ -1,6 +1,5 @@
 """Write a study file for a command line, with comments that explain each section."""
 
-import json
 import re
 import shlex
 import shutil
@@ -9,8 +8,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from autotune.formatting import plain_line
 from autotune.planning.command_line import CommandLineProposal, Knob, propose_knobs
 from autotune.planning.known_programs import KnownProgram
+from autotune.tomlfiles.writing import text_to_toml
 from spaces.expressions.constant import constant_value
 from spaces.parameters.parameter import Value
 
@@ -72,11 +73,11 @@ def _split_knobs(proposal: CommandLineProposal, environment: Mapping[str, str]) 
 def _head(words: Sequence[str], proposal: CommandLineProposal) -> Iterator[str]:
     yield "# A study of the command"
     for line in shlex.join(words).splitlines():
-        yield f"#     {_comment(line)}"
+        yield f"#     {plain_line(line)}"
     yield "# Correct what is wrong below (lines that begin with # do nothing), then:"
     yield "#     autotune check ./THIS-FILE          list every mistake with its line; --run makes one run"
     yield "#     autotune study ./THIS-FILE          tune the command"
-    yield from (f"# {_comment(note)}" for note in proposal.notes)
+    yield from (f"# {plain_line(note)}" for note in proposal.notes)
     if (study := proposal.program.study) is not None:
         yield f"# autotune ships a study of this program with more parameters: autotune check {study}"
     yield ""
@@ -91,7 +92,7 @@ def _options(proposal: CommandLineProposal, active: Sequence[Knob], left: Sequen
     yield "# The words of the command; no shell reads them. {name} is the value of the parameter name, {{ is a brace."
     yield "# A word is left out if a parameter in it has no value. Each run has a folder of its own, with the files"
     yield "# listed below."
-    yield f"argv = [{', '.join(_text(_partly(word, values)) for word in proposal.argv)}]"
+    yield f"argv = [{', '.join(text_to_toml(_partly(word, values)) for word in proposal.argv)}]"
     kinds = {knob.kind: knob.name for knob in active}
     if "ranks" in kinds:
         yield "# The number of ranks, which mpirun (or the start command of this machine) starts."
@@ -121,7 +122,7 @@ def _environment(
         # A run would get the number of its cores by default, which is processes times threads.
         variables["OMP_NUM_THREADS"] = f"{{{kinds['threads']}}}" if "threads" in kinds else "1"
     if variables:
-        pairs = ", ".join(f"{name} = {_text(_partly(value, values))}" for name, value in variables.items())
+        pairs = ", ".join(f"{name} = {text_to_toml(_partly(value, values))}" for name, value in variables.items())
         yield f"environment = {{ {pairs} }}"
     else:
         yield '# environment = { OMP_SCHEDULE = "{schedule}" }'
@@ -182,8 +183,8 @@ def _files(proposal: CommandLineProposal) -> Iterator[str]:
     yield "# lines = [...] tunes lines of a file; template = ... in place of copy allows {name} in it."
     for name, path in proposal.files:
         yield "[[options.files]]"
-        yield f"name = {_text(name)}"
-        yield f"copy = {_text(str(path))}"
+        yield f"name = {text_to_toml(name)}"
+        yield f"copy = {text_to_toml(str(path))}"
 
 
 _BUDGET = """
@@ -210,7 +211,8 @@ def _space(active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
         yield from _parameter(knob, active)
     for knob in left:
         yield ""
-        yield f"# {_comment(knob.where)} {knob.value}: a setting to tune, or the size of the problem, which must stay?"
+        asked = "a setting to tune, or the size of the problem, which must stay?"
+        yield f"# {plain_line(knob.where)} {knob.value}: {asked}"
         yield f"# To tune it, write {{{knob.name}}} in its place above, and uncomment:"
         yield from (f"# {line}" for line in _parameter(knob, active))
     yield ""
@@ -263,21 +265,16 @@ def _parameter(knob: Knob, active: Sequence[Knob]) -> Iterator[str]:
         decimal = float(knob.value)
         yield 'type = "choice"'
         decimals = sorted({round(decimal / 2, 6), decimal, round(2 * decimal, 6) or 1.0})
-        yield f"values = [{', '.join(_text(str(value)) for value in decimals)}]"
-        yield f"default = {_text(knob.value)}"
+        yield f"values = [{', '.join(text_to_toml(str(value)) for value in decimals)}]"
+        yield f"default = {text_to_toml(knob.value)}"
     given = f"{knob.value} in the command" if knob.value else "not in the command"
-    yield f"help = {_text(f'{knob.where}, {given}')}"
+    yield f"help = {text_to_toml(f'{knob.where}, {given}')}"
 
 
 def _partly(template: str, values: Mapping[str, int | str]) -> str:
     """Return a template with the values of some parameters filled in."""
     words = re.split(r"(\{\{|\}\}|\{\w+\})", template)
     return "".join(str(values[w[1:-1]]) if w[1:-1] in values and w.startswith("{") else w for w in words)
-
-
-def _text(text: str) -> str:
-    """Return a TOML string."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _inline(value: object) -> str:
@@ -287,9 +284,5 @@ def _inline(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_inline, value))}]"
     if isinstance(value, str):
-        return f"'{value}'" if "\\" in value and "'" not in value else _text(value)
+        return f"'{value}'" if "\\" in value and "'" not in value and value.isprintable() else text_to_toml(value)
     return repr(value)
-
-
-def _comment(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from autotune.formatting import plain_line
+
 TAG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """A tag is one word."""
 
@@ -44,7 +46,7 @@ class Labels:
     def text(self) -> str:
         """Return the labels in words."""
         tagged = f"tags: {', '.join(self.tags)}" if self.tags else "no tags"
-        noted = f"note: {self.note}" if self.note else "no note"
+        noted = f"note: {plain_line(self.note)}" if self.note else "no note"
         return "; ".join([tagged, *(["archived"] if self.archived else []), noted])
 
     def to_dict(self) -> dict[str, Any]:

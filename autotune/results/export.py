@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.execution.run_folder import fresh_folder
+from autotune.formatting import plain_line
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.storage.address import storage_url
@@ -56,15 +57,20 @@ def counting_runs(store: "StudyStore") -> list[Run]:
     return [run for run in store.runs() if _counts(run)]
 
 
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header and empty cells for missing columns; empty without rows."""
+def as_csv(rows: Sequence[Mapping[str, Any]], *, exact: bool = False) -> str:
+    """Return rows as CSV with a header and empty cells for missing columns; empty without rows.
+
+    Args:
+        rows: The rows.
+        exact: Keep line feeds and invisible characters of texts, for a table that is replayed.
+    """
     if not rows:
         return ""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_cell_text(row.get(name)) for name in columns] for row in rows)
+    lines = [columns, *([_cell_text(row.get(name)) for name in columns] for row in rows)]
+    writer.writerows(lines if exact else [[plain_line(cell) for cell in line] for line in lines])
     return out.getvalue()
 
 
@@ -89,7 +95,7 @@ def resolve_replay(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     rows = run_rows(store)
     _check(store.name, definition, rows)
     recorded_folder = fresh_folder(folder / "recorded")
-    (recorded_folder / f"{store.name}.csv").write_text(as_csv(rows), encoding="utf-8")
+    (recorded_folder / f"{store.name}.csv").write_text(as_csv(rows, exact=True), encoding="utf-8")
     (recorded_folder / "space.json").write_text(json.dumps(definition.space), encoding="utf-8")
     names = _names(definition)
     target = definition.target

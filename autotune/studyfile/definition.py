@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from autotune.formatting import plain_line
 from autotune.records.stored import Stored
 from autotune.studyfile.model import StudyFile
 from objectives import registry
@@ -174,4 +175,4 @@ def changed_readings(stored: Definition, now: Definition) -> tuple[str, ...]:
 
 @cache
 def _warn_once(message: str) -> None:
-    _log.warning(message)
+    _log.warning(plain_line(message))

@@ -33,5 +33,17 @@ def _value(value: object) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, float):
         return repr(value)
-    # TOML has the same strings as JSON, except that it requires DEL to be escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return text_to_toml(value) if isinstance(value, str) else json.dumps(value)
+
+
+def text_to_toml(text: str) -> str:
+    """Return a string as TOML, with escapes for what a terminal might obey.
+
+    TOML has the same strings as JSON, except that DEL must be escaped, and that escapes are no surrogate pairs.
+
+    Raises:
+        UnicodeEncodeError: The text cannot be written as UTF-8.
+    """
+    text.encode()
+    shown = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in shown)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autotune.display.messages import failure_summary
 from autotune.errors import NothingWorkedError
-from autotune.formatting import configuration_text, output_folder
+from autotune.formatting import configuration_text, output_folder, plain
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
 from launchers import STDERR, STDOUT
@@ -76,7 +76,5 @@ def _end_of(path: Path) -> str:
             text = file.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
-    # Control characters in the output must not move the cursor of the terminal.
-    lines = ["".join(char if char.isprintable() else " " for char in line) for line in text.rstrip().splitlines()]
-    shown_lines = [f"  {line.rstrip()[:_CHARACTERS]}" for line in lines[-_LINES:]]
+    shown_lines = [f"  {plain(line).rstrip()[:_CHARACTERS]}" for line in text.rstrip().splitlines()[-_LINES:]]
     return "\n".join([f"the end of its {path.name}:", *shown_lines]) if shown_lines else ""

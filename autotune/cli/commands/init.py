@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand
 
-from autotune.cli.common import errors, output
+from autotune.cli.common import echo, errors, output
 from autotune.errors import StudyFileError
 
 _COMMAND = "autotune.command"
@@ -77,7 +77,7 @@ def init(
         raise StudyFileError(msg) from None
     proposal = propose_knobs(words, os.environ)
     if name == _STDOUT:
-        typer.echo(text, nl=False)
+        echo(text)
     else:
         _write(name, text, force=force)
         if (study := proposal.program.study) is not None:

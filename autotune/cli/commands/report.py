@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import errors, names_over, output, print_json
+from autotune.cli.common import echo, errors, names_over, output, print_json
 from autotune.cli.completion import reference_files
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames, check_drawable
 from autotune.cli.tables import Column, fit_table
@@ -180,7 +180,7 @@ def _write_report(document: "Report", form: ReportFormat, drawn: dict[str, Path]
         target = Path(f"{document.file_name.replace(os.sep, '-')}.html")
     text = _text(document, form, drawn, target)
     if target is None or str(target) == "-":
-        typer.echo(text, nl=False)
+        echo(text)
     else:
         _replace_file(text, target)
         errors().print(f"report: {target}", markup=False)

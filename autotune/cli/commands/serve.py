@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from autotune.cli.common import errors, output, print_json
+from autotune.cli.common import echo, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, CannotRunHereError
@@ -69,6 +69,7 @@ def serve(
     if show_url or show_token_file:
         _show_running(_reachable(host), port, as_file=show_token_file)
         return
+    from autotune.cli.plain_output import PlainFormatter
     from autotune.client import start_token_file
     from autotune.service.catalogue import Catalogue
     from autotune.service.routes.app import create_app
@@ -81,7 +82,9 @@ def serve(
     for mistake in Catalogue(catalogue).check():
         errors().print(f"not in the catalogue: {mistake}", markup=False)
     listening = _listen(host, port)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log = logging.StreamHandler()
+    log.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[log])
     logging.getLogger("autotune").setLevel(logging.INFO)
     # Exit normally on SIGTERM (`kill`, systemd), so that the process removes its token and its socket.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -151,7 +154,7 @@ def token(
         print_json({"name": name, "token": made, "scope": scope, "expires": book.known()[name].expires})
         return
     errors().print(f"the token of {name}, printed only this once (Authorization: Bearer TOKEN):", markup=False)
-    typer.echo(made)
+    echo(f"{made}\n")
 
 
 def _folder(given: Path | None, url: str) -> Path:
@@ -231,7 +234,7 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
             f"no service of yours answers at {address}: start one with `autotune serve`, or name its --host and --port"
         )
         raise CannotRunHereError(msg) from error
-    typer.echo(start_token_file(host, port) if as_file else _page(address, made))
+    echo(f"{start_token_file(host, port) if as_file else _page(address, made)}\n")
 
 
 def _print_start(host: str, port: int, settings: "Settings") -> None:
@@ -239,7 +242,7 @@ def _print_start(host: str, port: int, settings: "Settings") -> None:
     output().print(f"autotune serves {hide_password(settings.url)} at {address}", markup=False)
     if sys.stdout.isatty() and settings.start_token:
         # Print the token on a terminal only: others may be able to read a file or a journal.
-        typer.echo(f"open {_page(address, settings.start_token)}")
+        echo(f"open {_page(address, settings.start_token)}\n")
     else:
         where = "" if host == "127.0.0.1" else f" --host {host}"
         command = f"autotune serve --url{where} --port {port}"

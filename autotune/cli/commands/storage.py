@@ -22,7 +22,7 @@ from autotune.cli.options import (
 )
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import BusyError, StorageError
-from autotune.formatting import quantity
+from autotune.formatting import plain_line, quantity
 from autotune.storage.address import hide_password, sqlite_path, storage_url
 
 if TYPE_CHECKING:
@@ -425,7 +425,7 @@ def _agrees(question: str, *, yes: bool) -> bool:
     if not sys.stdin.isatty():
         msg = "there is no terminal to ask at: repeat the command with --yes"
         raise typer.BadParameter(msg, param_hint="--yes")
-    return typer.confirm(question, err=True)
+    return typer.confirm(plain_line(question), err=True)
 
 
 def _folders_text(found: "Removable") -> str:

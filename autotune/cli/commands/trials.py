@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import output, print_json
+from autotune.cli.common import echo, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
@@ -79,7 +79,7 @@ def _print_runs_csv(storage: str, name: str) -> None:
     if not rows:
         msg = f"study {name!r} has no run yet"
         raise NothingWorkedError(msg)
-    typer.echo(as_csv(rows), nl=False)
+    echo(as_csv(rows))
 
 
 def _print_runs(store: "ReadableStudy", *, as_json: bool) -> None:
@@ -169,7 +169,7 @@ def _print_trials(store: "ReadableStudy", *, as_json: bool, csv: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        typer.echo(as_csv(rows), nl=False)
+        echo(as_csv(rows))
 
 
 def _print_table(summary: "Summary") -> None:

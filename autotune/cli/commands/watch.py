@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import output, print_json
+from autotune.cli.common import echo, output, print_json
 from autotune.cli.notify import SessionEnd, notify_at_end
 from autotune.cli.options import StudyName, with_options
 from autotune.cli.session_options import SessionOptions
@@ -81,7 +81,7 @@ def _print_reframe_test(storage: str, name: str) -> None:
     path = sqlite_path(url)
     # Leave a server's password out: the test takes it from the environment.
     address = hide_password(url) if path is None else str(path.resolve())
-    typer.echo(reframe_test(StudyStore.read(url, name), own_python("autotune"), address), nl=False)
+    echo(reframe_test(StudyStore.read(url, name), own_python("autotune"), address), exact=True)
 
 
 def _report(found: "Finding", end: SessionEnd, *, quiet: bool, as_json: bool) -> None:

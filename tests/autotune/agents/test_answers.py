@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from autotune.agents.answers import MARK, MOST_BYTES, answer_of, plain
+from autotune.agents.answers import MARK, MOST_BYTES, answer_of, shorten
 
 
 def told(value):
@@ -19,7 +19,7 @@ def test_what_others_wrote_is_marked_as_data():
 
 
 def test_what_cannot_be_seen_is_left_out():
-    assert plain("a\x1b[31mb\u202ec\u200bd\U000e0041e\nf\tg\x00") == "a[31mbcde\nf\tg"
+    assert shorten("a\x1b[31mb\u202ec\u200bd\U000e0041e\nf\tg\x00") == "a[31mbcde\nf\tg"
 
 
 def test_answers_are_bounded():
