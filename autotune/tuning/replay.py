@@ -6,7 +6,7 @@ trial begins. A configuration that was found is judged by the median of all its 
 chose it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -99,7 +99,13 @@ def budget_rows(
         )
         raise AutotuneError(Problem(msg, "tradeoff"))
     wanted = sorted(set(budgets))
-    outcomes = [list(_replay_seed(study, prepared, wanted, seed, display)) for seed in range(seeds)]
+    table, limits = table_of(prepared), limits_in(study, prepared)
+    judge = _Judge(study, table, limits, best_recorded(table, limits))
+    outcomes = []
+    for seed in range(seeds):
+        runs = _replay_seed(study, prepared, wanted[-1], seed)
+        display.line(f"seed {seed}: {len({run.trial for run in runs} - {None})} trials replayed")
+        outcomes.append([judge.outcome(runs_within_budget(runs, budget), budget) for budget in wanted])
     return [_row([by_budget[index] for by_budget in outcomes]) for index in range(len(wanted))]
 
 
@@ -126,21 +132,15 @@ def best_recorded(table: RecordedTable, limits: Limits) -> float | None:
     return table.best_of(lambda medians: not breaches(limits, medians))
 
 
-def _replay_seed(
-    study: StudyFile, prepared: Prepared, budgets: Sequence[int], seed: int, display: Display
-) -> Iterator[BudgetOutcome]:
-    table, plan = table_of(prepared), prepared.plan
+def _replay_seed(study: StudyFile, prepared: Prepared, trials: int, seed: int) -> list[Run]:
+    """Return the runs of a tuning with a seed and at most `trials` trials."""
     sampler = study.sampler.model_copy(update={"seed": seed})
-    seeded = study.model_copy(update={"sampler": sampler, "budget": BudgetSection(trials=budgets[-1])})
-    limits = limits_in(study, prepared)
+    seeded = study.model_copy(update={"sampler": sampler, "budget": BudgetSection(trials=trials)})
     store = StudyStore.in_memory(prepared.definition)
     asker = Asker(store, sampler_of(prepared.space, sampler))
-    with simulated_runs(plan, seeded, NoDisplay()) as manager:
+    with simulated_runs(prepared.plan, seeded, NoDisplay()) as manager:
         TuningLoop(asker, manager, seeded).tune()
-    display.line(f"seed {seed}: {len(store.trials())} trials replayed")
-    runs = store.runs()
-    for budget in budgets:
-        yield _budget_outcome(runs_within_budget(runs, budget), budget, table, study, limits)
+    return store.runs()
 
 
 def runs_within_budget(runs: Sequence[Run], budget: int) -> list[Run]:
@@ -154,23 +154,31 @@ def runs_within_budget(runs: Sequence[Run], budget: int) -> list[Run]:
     return list(runs)
 
 
-def _budget_outcome(
-    runs: Sequence[Run], budget: int, table: RecordedTable, study: StudyFile, limits: Limits
-) -> BudgetOutcome:
-    counted = [run for run in runs if run.trial is not None and run.series.is_tuning]
-    numbers = list(dict.fromkeys(run.trial for run in counted if run.trial is not None))
-    trials = [
-        TrialRecord.of(number, ran[0].configuration, ran, settled=True)
-        for number in numbers
-        if (ran := [run for run in counted if run.trial == number])
-    ]
-    metric, statistic = table.metric, study.repeats.statistic
-    best = Standings.of(trials, metric, statistic, limits=KeptLimits(limits, statistic)).incumbent
-    medians = table.true_metrics(best.configuration) if best is not None else {}
-    # The winner seemed to keep the limits. If the median of all its recorded runs breaks one, nothing was found.
-    truth = None if breaches(limits, medians) else medians.get(metric.name)
-    ratio = _ratio(truth, best_recorded(table, limits), metric)
-    return BudgetOutcome(budget, len(trials), ratio, sum(run.core_s for run in runs))
+@dataclass(frozen=True)
+class _Judge:
+    """Judges what budgets found, by all recorded runs of a table; `best` is the best that keeps the limits."""
+
+    study: StudyFile
+    table: RecordedTable
+    limits: Limits
+    best: float | None
+
+    def outcome(self, runs: Sequence[Run], budget: int) -> BudgetOutcome:
+        """Return what some runs, those of a budget, have found."""
+        counted = [run for run in runs if run.trial is not None and run.series.is_tuning]
+        numbers = list(dict.fromkeys(run.trial for run in counted if run.trial is not None))
+        trials = [
+            TrialRecord.of(number, ran[0].configuration, ran, settled=True)
+            for number in numbers
+            if (ran := [run for run in counted if run.trial == number])
+        ]
+        metric, statistic = self.table.metric, self.study.repeats.statistic
+        best = Standings.of(trials, metric, statistic, limits=KeptLimits(self.limits, statistic)).incumbent
+        medians = self.table.true_metrics(best.configuration) if best is not None else {}
+        # The winner seemed to keep the limits. If the median of all its recorded runs breaks one, nothing was found.
+        truth = None if breaches(self.limits, medians) else medians.get(metric.name)
+        ratio = _ratio(truth, self.best, metric)
+        return BudgetOutcome(budget, len(trials), ratio, sum(run.core_s for run in runs))
 
 
 def _ratio(value: float | None, best: float | None, metric: Metric) -> float | None:

@@ -197,6 +197,11 @@ class Choice(_Common):
             errors.append(f"{self.name}: values must not repeat: {_shorten(self.values)}")
         _refuse(errors + _default_errors(self))
 
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The index of each value; a recorded table may have hundreds of thousands."""
+        return {value: index for index, value in enumerate(self.values)}
+
 
 @dataclass(frozen=True)
 class Flag(_Common):
@@ -217,6 +222,11 @@ class Flag(_Common):
         """False and True."""
         return (False, True)
 
+    @property
+    def places(self) -> dict[bool, int]:
+        """The index of each value."""
+        return {False: 0, True: 1}
+
 
 Parameter: TypeAlias = Integer | Float | Choice | Flag
 """Any kind of parameter."""
@@ -228,10 +238,10 @@ def index_of(parameter: Parameter, value: object) -> int | None:
         return None
     if isinstance(parameter, Float):
         return _grid_index(parameter, parameter.values, float(value))  # type: ignore[arg-type]  # a number: checked above
-    try:
-        return parameter.values.index(value)
-    except ValueError:
-        return None
+    if isinstance(parameter, Integer):
+        place = bisect_left(parameter.values, value)  # type: ignore[type-var]  # a whole number: checked above
+        return place if parameter.values[place : place + 1] == (value,) else None
+    return parameter.places.get(value)  # type: ignore[arg-type]  # checked above
 
 
 def describe_domain(parameter: Parameter) -> str:
