@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -57,6 +58,13 @@ class Metric:
     def is_seconds(self) -> bool:
         """Whether it is a time of the run in seconds, so that it can be compared with elapsed times."""
         return self.kind == "time" and self.unit == "s"
+
+    def why_not_comparable(self, value: float) -> str | None:
+        """Return why a value of the optimised metric cannot be compared by ratio; None if it can."""
+        if 0.0 < value < inf:
+            return None
+        shown = f"{value:g} {self.unit}".rstrip()
+        return f"{self.name} is {shown}: what is optimised is compared by ratio, and must be positive and finite"
 
     def exceeds_run(self, value: float, elapsed_s: float) -> bool:
         """Whether a time of the run is longer than the whole run took, so that it must be something else.

@@ -124,10 +124,7 @@ class ExternalObjective:
         Raises:
             InvalidResult: It is not positive, so it cannot be compared by ratio.
         """
-        target = self.metrics[0]
-        if not (_is_finite(value) and value > 0.0):
-            msg = f"{target.name} is {value:g} {target.unit}".rstrip()
-            msg += ": what is optimised is compared by ratio, and must be positive and finite"
+        if (msg := self.metrics[0].why_not_comparable(value)) is not None:
             raise InvalidResult(msg, code="not-positive")
 
 

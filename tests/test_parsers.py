@@ -9,6 +9,11 @@ from tests.support.fuzzing import TARGETS
 
 DEEP = "[" * 100_000
 LONG = "9" * 5_000  # more digits than Python converts to a number
+BIG = "9" * 400  # more than a float holds
+T1 = '{"ConfigurationSpace": {"TuningParameters": [{"Name": "n", "Values": "VALUES"}]}}'
+CACHE = (
+    '{"tune_params_keys": ["n"], "tune_params": {"n": [1]}, "cache": {"1": {"n": 1, "time": VALUE, "times": [VALUE]}}}'
+)
 HOSTILE = [
     ("status of a job", "{}"),
     ("status of a job", "[]"),
@@ -35,6 +40,21 @@ HOSTILE = [
     ("site file", 'base = "slurm"\nmachine = "a\\u0000.toml"'),
     ("study file", f"a = {LONG}"),
     ("value of --set", f"a = {LONG}"),
+    *(("T1 space", text) for text in (T1.replace("VALUES", values) for values in ("-" * 200_000 + "1", DEEP, LONG))),
+    *(("T1 space", text) for text in (DEEP, '{"a":' * 100_000, f'{{"ConfigurationSpace": {LONG}}}')),
+    *(
+        ("replayed CSV", f"n,mode,time_s\n{n},a,{s}\n2,b,1\n")
+        for n, s in ((LONG, 1), (BIG, 1), (1, BIG), ("x" * 200_000, 1))
+    ),
+    *(
+        ("replayed JSON", text)
+        for text in (DEEP, '{"a":' * 100_000, CACHE.replace("VALUE", LONG), CACHE.replace("VALUE", BIG))
+    ),
+    *(
+        ("imported file", text)
+        for text in (DEEP, '{"a":' * 100_000, CACHE.replace("VALUE", LONG), CACHE.replace("VALUE", BIG))
+    ),
+    *(("imported table", f"n,time_s\n{n},1\n") for n in (LONG, BIG, "x" * 200_000)),
 ]
 """Inputs that once ended in a traceback."""
 

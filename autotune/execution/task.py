@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -244,9 +243,7 @@ def check_target(measurement: Measurement, target: Metric) -> None:
         why = measurement.details.get(REMARK) or "the run did not report it"
         msg = f"no {target.name}: {why}"
         raise InvalidResult(msg, code="no-metric")
-    if not 0.0 < value < inf:
-        shown = _with_unit(f"{value:g}", target.unit)
-        msg = f"{target.name} is {shown}: what is optimised is compared by ratio, and must be positive"
+    if (msg := target.why_not_comparable(value)) is not None:
         raise InvalidResult(msg, code="not-positive")
 
 

@@ -5,11 +5,10 @@ inputs' own values are. So the mean of speed-ups over the default needs no value
 not to lie with statistics: the correct way to summarize benchmark results, 1986).
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from math import exp, fsum, inf, log
+from math import exp, fsum, log
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +29,7 @@ from objectives.base import (
 )
 from objectives.ending import check_ending
 from objectives.figure import read_text
+from objectives.json_line import json_object
 from spaces import Configuration
 
 MIX = "mix"
@@ -125,8 +125,8 @@ class MixObjective:
         by_name = {one.name: one for one in self.inputs}
 
         def read(line: str) -> Progress | None:
-            with suppress(ValueError, TypeError, KeyError):
-                said = json.loads(line)
+            with suppress(ValueError, TypeError, KeyError, OverflowError):
+                said = json_object(line)
                 one, folder = by_name[said["name"]], Path(said["folder"])
                 try:
                     metrics = _rename(one, self._measure_input(one, _read_part(folder)).metrics)
@@ -178,9 +178,7 @@ class MixObjective:
                 raise InfrastructureError(msg, code="lost")
             measurement = one.objective.measure(output)
             target = one.objective.metrics[0]
-            value = measurement.metrics[target.name]
-            if not 0.0 < value < inf:
-                msg = f"{target.name} is {value:g}: values are compared by ratio, and must be positive"
+            if (msg := target.why_not_comparable(measurement.metrics[target.name])) is not None:
                 raise InvalidResult(msg, code="not-positive")
             return measurement
 

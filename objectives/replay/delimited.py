@@ -24,6 +24,8 @@ from spaces.parameters.problem import Problem
 
 _YES = frozenset({"1", "true", "yes", "ok", "done"})
 _MOST_LINES = 500_000  # reading these takes seconds and hundreds of megabytes
+MOST_DIGITS = 20
+"""A whole number with as many characters may be too large for 64 bits."""
 _NO = frozenset({"", "0", "false", "no"})
 _REMARKS = re.compile(r"\A(?:#.*\n)*")
 _TRUTH = {"true": True, "false": False}
@@ -137,6 +139,8 @@ def parse_column(texts: Sequence[str]) -> list[Value | None]:
 
 
 def _whole(text: str) -> int:
+    if len(text) >= MOST_DIGITS:
+        raise ValueError(text)
     return int(_plain(text))
 
 

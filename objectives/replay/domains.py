@@ -16,6 +16,7 @@ from spaces.expressions.functions import FUNCTIONS
 from spaces.parameters.parameter import index_of
 
 _MOST_POINTS = 1001
+_MOST_WORDS = 5000  # the models of the search have a feature for each word
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,11 @@ def usable_names(names: Sequence[str], taken: Collection[str] = ()) -> dict[str,
 
 
 def parameter_of(column: str, name: str, values: Sequence[Value | None], default: Value | None) -> Column:
-    """Return the parameter called `name` with the values of a column; it may be unset if None is among them."""
+    """Return the parameter called `name` with the values of a column; it may be unset if None is among them.
+
+    Raises:
+        ValueError: The column has too many different words.
+    """
     given = list(dict.fromkeys((type(value), value) for value in values if value is not None))
     found = [value for _, value in given]
     optional = len(found) < len({*values}) and None in values
@@ -62,6 +67,12 @@ def parameter_of(column: str, name: str, values: Sequence[Value | None], default
         if grid is not None:
             return Column(grid)
     words = tuple(dict.fromkeys(str(value) for value in found)) or ("",)
+    if len(words) > _MOST_WORDS:
+        msg = (
+            f"column {column!r} has {len(words)} words, or numbers on no common grid; a parameter has at most "
+            f"{_MOST_WORDS}: leave the column out of `parameters`, or use a part of the table"
+        )
+        raise ValueError(msg)
     chosen_word = None if default is None else str(default)
     choice = Choice(name, words, default=chosen_word, optional=optional, help=called)
     return Column(choice, as_words=bool(numbers))

@@ -15,7 +15,7 @@ from typing import Any
 
 from launchers.software.digest import text_digest
 from objectives.base import Plan, PlanError, RunJob
-from objectives.replay.delimited import read_csv
+from objectives.replay.delimited import MOST_DIGITS, read_csv
 from objectives.replay.domains import parameter_of, usable_names, value_of, with_default
 from objectives.replay.kernel_tuner import read_cache
 from objectives.replay.objective import ReplayObjective
@@ -56,14 +56,15 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         raise PlanError(Problem(msg, "options.study"))
     try:
         text = _text(checked.table, "table")
-        table = read_table(text, checked)
+        table, refused = read_table(text, checked).with_comparable_values()
         space = _read_space(table, checked) if checked.space else _derive_space(table, checked, machine)
-        return _make_plan(table, space, checked, text_digest(text))
+        made = _make_plan(table, space, checked, text_digest(text))
+        return replace(made, notes=(*made.notes, *refused))
     except SpaceError as error:
         raise PlanError(error.problems) from None
     except ValueError as error:
         raise PlanError(str(error)) from None
-    except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
+    except (AttributeError, TypeError, IndexError, RuntimeError, OverflowError, csv.Error) as error:
         # Readers of third-party files do not check every part, so a malformed file raises any of these.
         msg = f"{checked.table} is malformed: {error}"
         raise PlanError(Problem(msg, "options.table")) from None
@@ -136,11 +137,11 @@ def read_document(text: str, option: str) -> dict[str, Any]:
         PlanError: It is not an object; the message names the `option` that gave it.
     """
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         # Kernel Tuner closes a cache only when it is read again.
         try:
-            found = json.loads(text.rstrip().rstrip(",") + "}\n}")
+            found = json.loads(text.rstrip().rstrip(",") + "}\n}", parse_int=_whole)
         except (ValueError, RecursionError):
             msg = f"this is not JSON: {error}"
             raise PlanError(Problem(msg, f"options.{option}")) from None
@@ -148,6 +149,11 @@ def read_document(text: str, option: str) -> dict[str, Any]:
         msg = "this is not a JSON object"
         raise PlanError(Problem(msg, f"options.{option}"))
     return found
+
+
+def _whole(text: str) -> float:
+    """Return a whole number of JSON; one with more digits than 64 bits hold as a float, perhaps infinity."""
+    return int(text) if len(text) < MOST_DIGITS else float(text)
 
 
 def _read_space(table: RecordedTable, options: ReplayOptions) -> _Space:

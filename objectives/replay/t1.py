@@ -13,6 +13,7 @@ from objectives.replay.domains import parameter_of
 from spaces import Constraint, Parameter, Value
 from spaces.parameters.problem import Problem
 
+_SHOWN = 60
 _REASON = "a condition of the T1 file"
 
 
@@ -63,8 +64,11 @@ def read_t1(document: Mapping[str, Any]) -> Definition:
 
 def _values(given: object) -> list[Value]:
     """Return the values of a parameter: a list, or a text with a literal list."""
-    found = ast.literal_eval(given) if isinstance(given, str) else given
+    try:
+        found = ast.literal_eval(given) if isinstance(given, str) else given
+    except (MemoryError, RecursionError):
+        found = None  # nested too deeply
     if not isinstance(found, list | tuple) or not found:
-        msg = f"no values in {given!r}"
+        msg = f"no values in {str(given)[:_SHOWN]!r}"
         raise ValueError(msg)
     return list(found)

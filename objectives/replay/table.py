@@ -1,9 +1,10 @@
 """The recorded table: the runs of each measured configuration, whatever file they were read from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
+from typing import Self
 
 from objectives.base import FailureKind, Metric
 from spaces import Configuration, Value
@@ -43,6 +44,19 @@ class TableRun:
             raise ValueError(msg)
 
 
+def _comparable(run: TableRun, metric: Metric) -> TableRun:
+    """Return a run; a failed one instead if its value or bound cannot be compared by ratio."""
+    number = run.bound if run.value is None else run.value
+    why = None if number is None else metric.why_not_comparable(number)
+    return (
+        run
+        if why is None
+        else TableRun(
+            run.elapsed_s, failure=FailureKind.INVALID_RESULT, code="not-positive", message=why, worker=run.worker
+        )
+    )
+
+
 @dataclass(frozen=True)
 class Recording:
     """All recorded runs of one configuration; each needs `setup_s` first, and holds `cores`."""
@@ -72,6 +86,18 @@ class RecordedTable:
     metric: Metric
     recordings: Mapping[Key, Recording]
     others: tuple[Metric, ...] = ()
+
+    def with_comparable_values(self) -> tuple[Self, list[str]]:
+        """Return the table with a failure in place of each value that a study would refuse, and a remark on those."""
+        recordings, refused = {}, []
+        for key, one in self.recordings.items():
+            runs = tuple(_comparable(run, self.metric) for run in one.runs)
+            refused += [run for run, before in zip(runs, one.runs, strict=True) if run is not before]
+            recordings[key] = one if runs == one.runs else replace(one, runs=runs)
+        if not refused:
+            return self, []
+        count = "1 recorded run counts" if len(refused) == 1 else f"{len(refused)} recorded runs count"
+        return replace(self, recordings=recordings), [f"{count} as failed: {refused[0].message}"]
 
     def key(self, configuration: Configuration) -> Key:
         """Return the key of a configuration."""

@@ -122,7 +122,7 @@ def test_a_failure_says_which_input_failed(tmp_path):
 
 def test_an_input_that_left_nothing_is_nobodys_fault_and_a_value_of_nothing_is_invalid(tmp_path):
     left(tmp_path, "a", "0 7")
-    with pytest.raises(InvalidResult, match="input a: took_s is 0: values are compared by ratio"):
+    with pytest.raises(InvalidResult, match="input a: took_s is 0 s: what is optimised is compared by ratio"):
         mix("a", "b").measure(whole(tmp_path))
     left(tmp_path, "a", "1 7")
     with pytest.raises(InfrastructureError, match="input b: did not record"):

@@ -1,13 +1,15 @@
 import gzip
 import json
+import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from autotune.execution.task import check_target
 from launchers import EndReason, JobState, JobStatus, Usage
-from objectives.base import ApplicationError, Output, PlanError
+from objectives.base import ApplicationError, InvalidResult, Measurement, Output, PlanError
 from objectives.replay import plan as replay_plan
 from objectives.replay.domains import parameter_of, usable_names
 from objectives.replay.plan import plan
@@ -201,3 +203,37 @@ def test_of_a_table_that_is_too_large_only_the_beginning_is_read(tmp_path, monke
         monkeypatch.setattr(Path, "read_bytes", lambda self: pytest.fail(f"{self} is read whole"))
     with pytest.raises(PlanError, match="which a table may have at most"):
         replay_plan._text(str(path), "table")
+
+
+def test_values_that_a_study_would_refuse_are_failures_with_its_sentence(tmp_path):
+    made = planned(tmp_path, "n,word,wall_s,stopped\n1,a,-1,\n2,a,0,\n4,a,3,\n8,a,,-2\n")
+    table = made.objective.table
+    assert table.best == 3.0
+    kinds = [run.failure and run.failure.value for recording in table.recordings.values() for run in recording.runs]
+    assert kinds == ["invalid result", "invalid result", None, "invalid result"]
+    sentence = "wall_s is -1 s: what is optimised is compared by ratio, and must be positive and finite"
+    assert f"3 recorded runs count as failed: {sentence}" in made.notes
+    with pytest.raises(InvalidResult, match="is 0 s: what is optimised is compared by ratio"):
+        check_target(Measurement({"wall_s": 0.0}), table.metric)
+
+
+def test_a_table_of_many_distinct_values_is_read_in_linear_time(tmp_path):
+    rows = "".join(f"{number},w{number % 9},{1 + number % 7},\n" for number in range(40_000))
+    began = time.process_time()
+    made = planned(tmp_path, f"n,word,wall_s,stopped\n{rows}")
+    assert len(made.objective.table.recordings) == 40_000
+    assert time.process_time() - began < 8.0  # 24 s if each value is searched among all
+
+
+def test_a_column_of_too_many_words_is_refused(tmp_path):
+    rows = "".join(f"{number % 9},w{number},1,\n" for number in range(6_000))
+    with pytest.raises(PlanError, match=r"column 'word' has 6000 words.*at most 5000"):
+        planned(tmp_path, f"n,word,wall_s,stopped\n{rows}")
+
+
+def test_a_space_that_is_nested_too_deeply_is_refused_in_words(tmp_path):
+    values = {"Name": "n", "Values": "-" * 200_000 + "1"}
+    (tmp_path / "t1.json").write_text(json.dumps({"ConfigurationSpace": {"TuningParameters": [values]}}))
+    with pytest.raises(PlanError, match="a parameter has `Name` and a list as `Values`") as caught:
+        planned(tmp_path, space=str(tmp_path / "t1.json"))
+    assert len(str(caught.value)) < 300
