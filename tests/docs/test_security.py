@@ -32,7 +32,7 @@ is that of one commit
 Reports and the page escape what they show of a study
     autotune/report/test_report.py::test_hostile_words_are_only_words
 the secrets of the caller's environment
-    launchers/test_environment.py::test_other_variables_are_not_inherited
+    launchers/test_secret.py::test_a_job_inherits_no_secret
 Processes that it leaves running are ended
     autotune/tuning/test_faults.py::test_children_that_are_left_behind_end_with_the_run
 Its output is read up to a limit
@@ -153,7 +153,13 @@ are never printed, nor passed on a command line
     autotune/cli/test_pilot_options.py::test_a_password_does_not_get_into_the_script
 are neither stored nor shown
     autotune/planning/test_check_secrets.py::test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_missing
-only you can read the file that brings them to a batch job
+values of variables and of options
+    launchers/test_secret.py::test_secrets_in_commands_and_urls_of_a_study_file_are_not_stored
+prints control characters, terminal escapes
+    autotune/cli/test_hostile_text.py::test_no_command_prints_what_a_terminal_obeys
+Only a script that goes into a pipe or a file keeps them
+    autotune/cli/test_hostile_text.py::test_a_script_is_exact_in_a_pipe_and_harmless_in_a_terminal
+Only you can read the file that brings secrets to a batch job
     launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
 ask-and-tell, Ray is not started
     autotune/coordination/test_places.py::test_who_makes_no_runs_on_this_machine_starts_no_ray
@@ -170,8 +176,8 @@ NO_PROMISE = (
     *("Treat somebody else's", "`check`, `--dry-run` and predictions", "run the study file that is stored"),
     "Tokens for others",
     *("are in answers, job scripts and reports", "a process that has it", "is not used;", "Keep them in"),
-    *("look before you publish", "travel unencrypted", "So does Ray's traffic between"),
-    *("Some of Ray's processes listen", "have the permissions of your umask", "use `umask 077`"),
+    *("Others are stored, and so is", "look before you publish", "travel unencrypted", "So does Ray's traffic between"),
+    *("Some of Ray's processes listen", "can be read as your umask allows", "use `umask 077`"),
     *("PyTorch without hashes", "and one engine of", "What `dna`, `ddp`, `fusion` and `backends` add"),
     *("dependencies are not pinned", "Your pip's settings", "To use a Python that you installed"),
     *(

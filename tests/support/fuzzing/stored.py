@@ -90,7 +90,7 @@ _BODIES = (
 
 TARGETS = (
     Target("stored outcome", _stored("autotune.records.outcome", "Outcome"), words=_golden("Outcome")),
-    Target("stored study", _stored("autotune.records.study", "Definition"), words=_golden("Definition")),
+    Target("stored study", _stored("autotune.studyfile.definition", "Definition"), words=_golden("Definition")),
     Target("stored setting", _stored("autotune.records.measurement", "Setting"), words=_golden("Setting")),
     Target("stored measurement", _stored("autotune.records.measurement", "Measured"), words=_golden("Measured")),
     Target("status of a job", _status, words=_STATUS),
