@@ -243,8 +243,8 @@ def check_target(measurement: Measurement, target: Metric) -> None:
         why = measurement.details.get(REMARK) or "the run did not report it"
         msg = f"no {target.name}: {why}"
         raise InvalidResult(msg, code="no-metric")
-    if (msg := target.why_not_comparable(value)) is not None:
-        raise InvalidResult(msg, code="not-positive")
+    if (why := target.why_not_comparable(value)) is not None:
+        raise InvalidResult(why, code="not-positive")
 
 
 def check_answer(measurement: Measurement, reference: Answer | None) -> None:

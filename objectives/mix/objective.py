@@ -178,8 +178,8 @@ class MixObjective:
                 raise InfrastructureError(msg, code="lost")
             measurement = one.objective.measure(output)
             target = one.objective.metrics[0]
-            if (msg := target.why_not_comparable(measurement.metrics[target.name])) is not None:
-                raise InvalidResult(msg, code="not-positive")
+            if (why := target.why_not_comparable(measurement.metrics[target.name])) is not None:
+                raise InvalidResult(why, code="not-positive")
             return measurement
 
     def _parameters_without_effect(self, read: Mapping[str, Measurement]) -> tuple[str, ...]:

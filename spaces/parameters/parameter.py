@@ -198,7 +198,7 @@ class Choice(_Common):
         _refuse(errors + _default_errors(self))
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def places(self) -> dict[object, int]:
         """The index of each value; a recorded table may have hundreds of thousands."""
         return {value: index for index, value in enumerate(self.values)}
 
@@ -223,7 +223,7 @@ class Flag(_Common):
         return (False, True)
 
     @property
-    def places(self) -> dict[bool, int]:
+    def places(self) -> dict[object, int]:
         """The index of each value."""
         return {False: 0, True: 1}
 
@@ -239,9 +239,9 @@ def index_of(parameter: Parameter, value: object) -> int | None:
     if isinstance(parameter, Float):
         return _grid_index(parameter, parameter.values, float(value))  # type: ignore[arg-type]  # a number: checked above
     if isinstance(parameter, Integer):
-        place = bisect_left(parameter.values, value)  # type: ignore[type-var]  # a whole number: checked above
+        place = bisect_left(parameter.values, value)  # type: ignore[call-overload]  # a whole number: checked above
         return place if parameter.values[place : place + 1] == (value,) else None
-    return parameter.places.get(value)  # type: ignore[arg-type]  # checked above
+    return parameter.places.get(value)
 
 
 def describe_domain(parameter: Parameter) -> str:
