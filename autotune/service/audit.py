@@ -1,6 +1,7 @@
 """The audit log: who ordered what, and when."""
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -79,14 +80,21 @@ class AuditLog:
 
 
 def _append_line(descriptor: int, line: bytes) -> None:
-    """Append a whole line to a file.
+    """Append a whole line to a file, or nothing.
 
     Raises:
-        OSError: the line was not written whole; the next line begins on a line of its own.
+        OSError: the line was not written.
     """
+    # `autotune serve token` writes to the same file.
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
     size = os.fstat(descriptor).st_size
     is_cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     line = b"\n" + line if is_cut else line
-    if os.write(descriptor, line) < len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fsync(descriptor)
+    try:
+        if os.write(descriptor, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(descriptor)
+    except OSError:
+        # The order is not carried out, so the log must not name it.
+        os.ftruncate(descriptor, size)
+        raise

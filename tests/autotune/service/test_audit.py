@@ -39,15 +39,23 @@ def test_what_cannot_be_written_down_is_not_done(tmp_path):
         pytest.fail("it was done")
 
 
-def test_an_order_that_a_full_disk_cuts_is_not_done_and_spoils_no_other(tmp_path, monkeypatch):
-    audit, real = AuditLog(tmp_path / "orders.jsonl"), os.write
+def test_an_order_that_a_full_disk_cuts_is_not_done_and_leaves_nothing(tmp_path, monkeypatch):
+    path, real = tmp_path / "orders.jsonl", os.write
+    audit = AuditLog(path)
+    audit.note("ada", "start", "qe")
+    before = path.read_bytes()
     monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:20]))
     with pytest.raises(StorageError, match="No space left on device"), audit.order("ada", "delete", "qe"):
         pytest.fail("it was done")
-    monkeypatch.undo()
-    audit.note("ada", "start", "qe")
-    cut, whole = (tmp_path / "orders.jsonl").read_text().splitlines()
-    assert (len(cut), json.loads(whole)["what"]) == (20, "start")
+    assert path.read_bytes() == before
+
+
+def test_a_line_that_a_crash_cut_spoils_no_other(tmp_path):
+    path = tmp_path / "orders.jsonl"
+    path.write_bytes(b'{"when": "2026')
+    AuditLog(path).note("ada", "start", "qe")
+    cut, whole = path.read_text().splitlines()
+    assert (cut, json.loads(whole)["what"]) == ('{"when": "2026', "start")
 
 
 def test_a_long_log_is_put_aside_and_no_order_is_lost(tmp_path):
