@@ -149,18 +149,33 @@ class TokenBook:
         except FileNotFoundError:
             self._known, self._read_at = {}, None
         except (OSError, ValueError) as error:
-            msg = f"tokens cannot be read from {self._path}: {error}; mend or remove the file"
+            msg = f"tokens cannot be read from {self._path}: {error}"
             raise StorageError(msg) from error
         return self._known
 
     def _read(self) -> str:
-        # If other users can write to the folder, the file may be theirs, with tokens of their own.
+        self._check_folder()
         descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, encoding="utf-8") as file:
             if not is_only_ours(os.fstat(descriptor)):
-                msg = "it is not a file that only this user can read and write"
+                msg = "it is not a file that only this user can read and write: look who made it, and remove it"
                 raise ValueError(msg)
             return file.read()
+
+    def _check_folder(self) -> None:
+        """Refuse a folder in which others could put a file, with tokens of their own, in the place of this one.
+
+        Raises:
+            ValueError: it is such a folder.
+        """
+        folder = self._path.parent
+        status = folder.stat()
+        if status.st_uid != os.geteuid():
+            msg = f"the folder {folder} belongs to another user: name one of yours with --folder"
+            raise ValueError(msg)
+        if status.st_mode & 0o022:
+            msg = f"others can write to the folder {folder}: look what is in it, then chmod 700 it"
+            raise ValueError(msg)
 
     def grant(self, token: str) -> Grant | None:
         """Return the owner and scope of a token, or None. The time that this takes does not depend on the tokens."""
@@ -178,9 +193,10 @@ class TokenBook:
         """Hold the lock of the file, so that no change is lost, least of all a removal."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._check_folder()
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             lock = os.open(self._path.with_name(f"{self._path.name}.lock"), flags, 0o600)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise self._unwritable(error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -196,8 +212,8 @@ class TokenBook:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> StorageError:
-        return StorageError(f"the token cannot be kept in {self._path}: {error.strerror or error}")
+    def _unwritable(self, error: OSError | ValueError) -> StorageError:
+        return StorageError(f"the token cannot be kept in {self._path}: {getattr(error, 'strerror', None) or error}")
 
 
 def _digest(token: str) -> str:
@@ -208,8 +224,6 @@ def _parse(text: str) -> Mapping[str, KeptToken]:
     try:
         tokens = json.loads(text)
         return {name: KeptToken.read(record) for name, record in tokens.items()}
-    except json.JSONDecodeError:
-        raise
     except (AttributeError, TypeError, KeyError, ValueError, OverflowError, RecursionError) as error:
-        msg = "it is not a list of tokens"
+        msg = "it is not a list of tokens: mend or remove the file"
         raise ValueError(msg) from error

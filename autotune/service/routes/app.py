@@ -24,6 +24,7 @@ from autotune.service.settings import Settings
 from autotune.service.studies import Studies
 from autotune.service.study_manager import ReadOnlyManager
 from autotune.service.summaries import StudySummaries
+from autotune.service.tokens import TokenBook
 from autotune.storage.studies import StoredStudies
 from autotune.supervision import StudySupervisor
 
@@ -49,9 +50,10 @@ def create_app(settings: Settings) -> FastAPI:
     Its `state.end_streams` ends requests that never end by themselves: followers, and clients that wait for a run.
 
     Raises:
-        StorageError: the storage, or the service's folder, cannot be used.
+        StorageError: the storage, the service's folder, or the file of tokens cannot be used.
         BusyError: another service has the folder.
     """
+    TokenBook(settings.tokens).known()  # refuses a file that others could have written
     catalogue = Catalogue(settings.catalogue)
     summaries = StudySummaries(StoredStudies(settings.url, read_only=settings.read_only))
     managers = None if settings.read_only else _Managers.of(settings)

@@ -6,6 +6,7 @@ from autotune.errors import StorageError
 from autotune.records.study import Run
 from autotune.service.routes.app import create_app
 from autotune.service.settings import Settings
+from autotune.service.tokens import TokenBook
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.test_access import START, ask
 from tests.autotune.storage.test_sqlite_file import files, read_only
@@ -88,6 +89,14 @@ def test_a_storage_that_cannot_be_written_is_served(folder):
         with pytest.raises((StorageError, OSError)):
             create_app(Settings(url_of(folder), folder / "autotune-service"))
     assert files(folder) == before
+
+
+def test_tokens_in_a_folder_of_others_are_refused_at_the_start(folder):
+    tokens = folder / "autotune-service" / "tokens.json"
+    TokenBook(tokens).add("eve")
+    tokens.parent.chmod(0o1777)
+    with pytest.raises(StorageError, match="others can write to the folder"):
+        service(folder)
 
 
 def test_without_a_storage_there_is_nothing_to_serve(tmp_path):

@@ -120,6 +120,27 @@ def test_a_file_that_others_could_have_written_lets_nobody_in(path):
         TokenBook(path).grant(token)
 
 
+def test_a_folder_that_others_can_write_lets_nobody_in_and_takes_no_token(path):
+    token = TokenBook(path).add("eve")
+    for mode in (0o777, 0o1777, 0o770):
+        path.parent.chmod(mode)
+        with pytest.raises(StorageError, match="others can write to the folder"):
+            TokenBook(path).grant(token)
+        with pytest.raises(StorageError, match="others can write to the folder"):
+            TokenBook(path).add("bob")
+
+
+def test_a_link_or_another_users_folder_lets_nobody_in(path, tmp_path, monkeypatch):
+    token = TokenBook(path).add("eve")
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="tokens cannot be read from"):
+        TokenBook(path).grant(token)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(StorageError, match="belongs to another user: name one of yours with --folder"):
+        TokenBook(path).grant(token)
+
+
 def test_a_full_disk_is_said_and_leaves_nothing_behind(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
