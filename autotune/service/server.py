@@ -4,6 +4,8 @@ import asyncio
 import logging
 import resource
 import socket
+import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -21,17 +23,40 @@ _PATIENCE_S = 2
 _TAKEN_AT_ONCE = 8
 # Connections that wait in the kernel to be accepted.
 _BACKLOG = 4096
+# After a warning the same one is left out for this time.
+_SILENT_S = 60.0
 # More are of no use here, and some programs close every descriptor that they could have.
 _MOST_DESCRIPTORS = 65_536
 
 
-def _is_worth_logging(record: logging.LogRecord) -> bool:
-    """Drop the tracebacks of answers that were cancelled with the server.
+class LogFilter(logging.Filter):
+    """Keeps out of the log what strangers could fill it with, and the tracebacks of answers that end with the server.
 
-    uvicorn logs that of a request as an exception, and that of the application's end as text.
+    Each warning is logged once a minute; the next one says how many were left out.
     """
-    ended = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
-    return not ended and not record.getMessage().rstrip().endswith("asyncio.exceptions.CancelledError")
+
+    def __init__(self) -> None:
+        """Begin without a warning."""
+        super().__init__()
+        self._silent_until: dict[str, float] = {}
+        self._left_out: Counter[str] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to log a record."""
+        # uvicorn logs that of a request as an exception, and that of the application's end as text.
+        ended = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+        if ended or record.getMessage().rstrip().endswith("asyncio.exceptions.CancelledError"):
+            return False
+        if record.levelno != logging.WARNING:
+            return True
+        said, now = record.msg, time.monotonic()
+        if now < self._silent_until.get(said, 0.0):
+            self._left_out[said] += 1
+            return False
+        self._silent_until[said] = now + _SILENT_S
+        if left_out := self._left_out.pop(said, 0):
+            record.msg = f"{said} ({left_out} more since the last of these lines)"
+        return True
 
 
 class Server(uvicorn.Server):
@@ -41,7 +66,7 @@ class Server(uvicorn.Server):
         """Prepare to serve."""
         super().__init__(config)
         self._end_streams = end_streams
-        logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
+        logging.getLogger("uvicorn.error").addFilter(LogFilter())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""

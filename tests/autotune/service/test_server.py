@@ -1,6 +1,7 @@
 """The server: how it ends, and how long it keeps idle connections."""
 
 import asyncio
+import logging
 import socket
 from types import SimpleNamespace
 
@@ -57,6 +58,26 @@ def test_a_request_that_is_ended_with_the_server_leaves_no_traceback(caplog, for
     assert "Traceback" not in caplog.text
     assert "CancelledError" not in caplog.text
     assert EXCEEDED in caplog.text  # what uvicorn says else is heard
+
+
+def test_broken_requests_of_strangers_fill_no_log(monkeypatch):
+    now, lines = [100.0], []
+    monkeypatch.setattr(servers.time, "monotonic", lambda: now[0])
+    log = logging.Logger("uvicorn.error")
+    log.addFilter(servers.LogFilter())
+    log.addHandler(logging.Handler())
+    monkeypatch.setattr(log.handlers[0], "emit", lambda record: lines.append(record.getMessage()))
+    for _ in range(1000):
+        log.warning("Invalid HTTP request received.")
+    log.warning("Unsupported upgrade request.")
+    log.error("a defect")
+    log.error("a defect")
+    now[0] += 61.0
+    log.warning("Invalid HTTP request received.")
+    again = "Invalid HTTP request received. (999 more since the last of these lines)"
+    assert lines == [
+        "Invalid HTTP request received.", "Unsupported upgrade request.", "a defect", "a defect", again
+    ]  # fmt: skip
 
 
 def test_an_idle_connection_is_kept_for_longer_than_a_minute(monkeypatch):
