@@ -92,12 +92,16 @@ class AccessControl:
         await self._app(scope, receive, send_safely)
 
     def _forbidden(self, scope: Scope, headers: Headers) -> Refusal | None:
-        """Refuse another host name, a change by another site, and a change of a read-only service."""
+        """Refuse another host name, two lengths, a change by another site, and a change of a read-only service."""
         host = headers.get("host", "").lower()
         local = {*_LOCAL_NAMES, self._settings.host.lower()}
         if self._settings.loopback and host.rpartition(":")[0] not in local and host not in local:
             # A page of another site whose name leads here (DNS rebinding).
             return Refusal(400, f"Host {host!r} is not this service, which is at localhost", {})
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy may believe the other one, and take a part of the body for a request (RFC 9112, 6.1).
+            said = "send Content-Length or Transfer-Encoding, not both"
+            return Refusal(400, said, {"Connection": "close"})
         changes = scope["method"] not in CHANGES_NOTHING
         origin = headers.get("origin")
         if changes and origin is not None and origin.partition("://")[2].lower() != host:

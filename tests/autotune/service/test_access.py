@@ -193,6 +193,14 @@ def test_a_body_that_is_too_long_is_not_read(settings):
     assert ask(app, "POST", content=endless(), headers=kind).status_code == 413
 
 
+def test_a_body_of_two_lengths_is_refused(settings):
+    async def body():
+        yield b"{}"
+
+    answer = ask(app_of(settings), "POST", content=body(), headers={"Content-Length": "2", "Transfer-Encoding": "chunked"})
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(settings):
     async def slow():
         yield b"{"
