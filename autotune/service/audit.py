@@ -91,10 +91,12 @@ def _append_line(descriptor: int, line: bytes) -> None:
     is_cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     line = b"\n" + line if is_cut else line
     try:
-        if os.write(descriptor, line) < len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = os.write(descriptor, line)
         os.fsync(descriptor)
     except OSError:
-        # The order is not carried out, so the log must not name it.
         os.ftruncate(descriptor, size)
         raise
+    if written < len(line):
+        # The order is not carried out, so the log must not name it.
+        os.ftruncate(descriptor, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
