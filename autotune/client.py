@@ -150,7 +150,7 @@ class Client:
     def start(self, study: str, **options: Json) -> Json:
         """Start a study of the catalogue.
 
-        Options are `name`, `trials`, `timeout`, `workers`, `seed`, `cores` and `launcher`.
+        Options are `name`, `trials`, `timeout`, `workers`, `seed`, `cores`, `launcher` and `budget`.
         """
         return self._call("POST", "/studies", {"study": study} | options)
 

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from autotune import __version__
 from autotune.agents.answers import answer_of
-from autotune.agents.budgets import AgentBudgets
 from autotune.agents.tools import TOOLS, Tool, ToolContext
 from autotune.client import Client, ServiceError
 from autotune.errors import AutotuneError
+from autotune.service.budgets import Budget
 from autotune.service.invalid import field_errors
 from autotune.service.scopes import Scope
 
@@ -41,13 +41,13 @@ class Agent:
         address: The address of the service.
         token: The token for the service, if it needs one.
         scope: The permissions of the agent.
-        budgets: The limits of the studies that it starts.
+        budget: The limits of the studies that it starts, unless its token has a budget.
     """
 
     address: str
     token: str | None
     scope: Scope
-    budgets: AgentBudgets
+    budget: Budget
 
     @cached_property
     def _client(self) -> Client:
@@ -81,7 +81,7 @@ class Agent:
         try:
             wanted = tool.arguments.model_validate(arguments)
             with self._client as client:
-                return _result(answer_of(tool.call(ToolContext(client, self.budgets), wanted)))
+                return _result(answer_of(tool.call(ToolContext(client, self.budget), wanted)))
         except ValidationError as error:
             return _refusal("; ".join(f"{field}: {why}" for field, why in field_errors(error.errors()).items()))
         except (ServiceError, AutotuneError, ValueError, RecursionError) as error:

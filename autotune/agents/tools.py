@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from autotune.agents import arguments as given
-from autotune.agents.budgets import AgentBudgets
 from autotune.client import Client, ServiceError
 from autotune.held_folders import temporary_folder
+from autotune.service.budgets import Budget
 from autotune.service.scopes import Scope
 
 Json = Any
@@ -19,10 +19,10 @@ _IN_SHORT = ("name", "state", "objective", "ask_tell", "trials", "budget", "spee
 
 @dataclass(frozen=True)
 class ToolContext:
-    """The client and the budgets that tools use."""
+    """The client that tools use, and the budget of the studies that they start."""
 
     client: Client
-    budgets: AgentBudgets
+    budget: Budget
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,8 @@ def _check(_: ToolContext, of: given.CheckFile) -> Json:
 
 
 def _start(context: ToolContext, of: given.Start) -> Json:
-    there = {study["name"] for study in context.client.studies()}
-    options: dict[str, Json] = {
-        "name": context.budgets.name_of(of.name or of.study, there),
-        "trials": context.budgets.trials_of(of.trials),
-        "timeout": context.budgets.time_of(of.timeout),
-    }
-    return context.client.start(of.study, **options, **({} if of.seed is None else {"seed": of.seed}))
+    options = of.model_dump(exclude={"study"}, exclude_none=True)
+    return context.client.start(of.study, **options, budget=context.budget.model_dump())
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -200,7 +195,7 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             "start_study",
             Scope.OPERATE,
-            "Start a study of the catalogue, within the budgets that the owner has set.",
+            "Start a study of the catalogue, within the budget that the owner has set.",
             given.Start,
             _start,
         ),

@@ -23,6 +23,7 @@ _PAGE = "/page/"
 _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 # Headers that a proxy adds: then the process at the other end of a Unix socket is not the client.
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+_STARTS = ("POST", "/studies")
 _TOKEN_THREADS = 4
 _HOW_TO_GET_IN = (
     "this needs a token (Authorization: Bearer TOKEN): the user who runs the service finds the address with its token "
@@ -153,7 +154,14 @@ class AccessControl:
         if not grant.scope.allows(need):
             said = f"the token of {grant.owner} is for {grant.scope}; this needs one for {need}"
             return Refusal(403, f"{said} (its operator makes one with `autotune serve token NAME --scope {need}`)", {})
-        scope["state"] |= {"by": grant.owner, "may_follow": partial(self._is_allowed, token, need)}
+        if grant.budget is not None and need is TokenScope.OPERATE and (scope["method"], scope["path"]) != _STARTS:
+            said = f"the token of {grant.owner} has a budget: it starts studies, and changes none"
+            return Refusal(403, said, {})
+        scope["state"] |= {
+            "by": grant.owner,
+            "budget": grant.budget,
+            "may_follow": partial(self._is_allowed, token, need),
+        }
         return CallerKind.TOKEN
 
     async def _grant(self, token: str) -> Grant | None:

@@ -1,27 +1,33 @@
-"""Budgets of the studies that an agent starts. The owner of the service sets them; the agent cannot change them."""
+"""Budgets: what the holder of a token, or an agent, may start. The owner of the service sets them."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
+from autotune.studyfile import NAME
+
+LONGEST_NAME = 100
 
 
-@dataclass(frozen=True)
-class AgentBudgets:
-    """The limits of an agent. Its studies are counted in storage, so a new connection does not bring a new budget.
+class Budget(BaseModel):
+    """The limits of the studies that somebody starts.
 
-    Attributes:
-        studies: The most studies.
-        trials: The most trials of a study.
-        time_s: The longest time for starting trials in a study.
-        prefix: The start of the names of its studies.
+    They are counted by the prefix of their names, also those in storage, so a new connection brings no new budget.
     """
 
-    studies: int = 1
-    trials: int = 50
-    time_s: float = 3600.0
-    prefix: str = "agent-"
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    studies: int = Field(1, ge=0, description="The most studies whose names begin with `prefix`.")
+    trials: int = Field(50, ge=1, description="The most trials of each.")
+    time_s: float = Field(
+        3600.0, gt=0, allow_inf_nan=False, description="The longest time in which each starts trials."
+    )
+    prefix: Annotated[str, Field(pattern=NAME, max_length=80)] = Field(
+        "agent-", description="The begin of their names; it is added to a name without it."
+    )
 
     def name_of(self, wanted: str, there: Collection[str]) -> str:
         """Return the name of a new study.
@@ -31,29 +37,32 @@ class AgentBudgets:
             there: The names of the existing studies.
 
         Raises:
-            AutotuneError: the name is taken, or the agent already has all its studies.
+            AutotuneError: the name is taken or too long, or the budget of studies is used.
         """
         name = wanted if wanted.startswith(self.prefix) else f"{self.prefix}{wanted}"
+        if len(name) > LONGEST_NAME:
+            msg = f"name: {name!r} has {len(name)} characters; it must have {LONGEST_NAME} at most"
+            raise AutotuneError(msg)
         if name in there:
             msg = f"study {name!r} exists already, and only its owner can resume or delete it; choose another name"
             raise AutotuneError(msg)
         count = sum(each.startswith(self.prefix) for each in there)
         if count >= self.studies:
             msg = (
-                f"{count} studies begin with {self.prefix!r}, and an agent may have {self.studies}: "
-                "only the owner can raise this limit"
+                f"{count} studies begin with {self.prefix!r}, and the budget allows {self.studies}: "
+                "only the owner of the service can raise it"
             )
             raise AutotuneError(msg)
         return name
 
-    def trials_of(self, wanted: int | None) -> int:
+    def trials_of(self, wanted: int | Literal["auto"] | None) -> int:
         """Return the number of trials of a new study.
 
         Raises:
-            AutotuneError: the agent asks for too many.
+            AutotuneError: more are wanted.
         """
-        if wanted is not None and wanted > self.trials:
-            msg = f"trials: {wanted} was given; an agent may have {self.trials}"
+        if wanted == "auto" or (wanted is not None and wanted > self.trials):
+            msg = f"trials: {wanted} was given; the budget allows {self.trials}"
             raise AutotuneError(msg)
         return wanted or self.trials
 
@@ -69,6 +78,6 @@ class AgentBudgets:
             msg = f"timeout: {error}"
             raise AutotuneError(msg) from None
         if seconds > self.time_s:
-            msg = f"timeout: {wanted} was given; an agent may have {self.time_s:g}s"
+            msg = f"timeout: {wanted} was given; the budget allows {self.time_s:g}s"
             raise AutotuneError(msg)
         return f"{seconds:.15g}s"

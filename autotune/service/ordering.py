@@ -9,12 +9,11 @@ from pydantic import ValidationError
 from autotune.batch.launcher_names import launcher_names
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
+from autotune.service.budgets import LONGEST_NAME
 from autotune.service.catalogue import CatalogueStudy
 from autotune.service.models.orders import NewStudy
 from autotune.supervision import Order
 from launchers.cpus import parse_cpu_list
-
-_LONGEST_NAME = 100
 
 
 def order_of(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:
@@ -68,7 +67,7 @@ def new_study_or_none(**fields: Any) -> NewStudy | None:  # noqa: ANN401  whatev
 def free_name(name: str, taken: Collection[str]) -> str:
     """Return the name with the first number that makes it free, such as qe-2."""
     ends = (f"-{number}" for number in count(2))
-    return next(free for end in ends if (free := name[: _LONGEST_NAME - len(end)] + end) not in taken)
+    return next(free for end in ends if (free := name[: LONGEST_NAME - len(end)] + end) not in taken)
 
 
 def _in_seconds(duration_s: float) -> str:

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from threading import Lock
 from typing import Any
 
 from autotune.coordination.upkeep import delete as delete_study
@@ -16,6 +17,7 @@ from autotune.records.labels import Labels
 from autotune.results.estimate import Estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
+from autotune.service.budgets import Budget
 from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.hub import LIST, News, TopicFailures
 from autotune.service.json_values import json_value, with_tilde
@@ -76,6 +78,7 @@ class Studies:
         self._supervisor = supervisor
         self._opened = opened
         self._failures = TopicFailures()
+        self._counting = Lock()
 
     def snapshot(self) -> StudiesSnapshot:
         """Return all studies at this moment."""
@@ -112,9 +115,21 @@ class Studies:
         """Return what is known to work: the best configuration of each program on each machine."""
         return self._summaries.known()
 
-    def start(self, new: NewStudy, by: str) -> StudyBrief:
-        """Start a study of the catalogue."""
+    def start(self, new: NewStudy, by: str, budget: Budget | None = None) -> StudyBrief:
+        """Start a study of the catalogue; with a budget only a new one, within its limits."""
         entry = self._catalogue_study(new.study)
+        if budget is None:
+            return self._start(entry, new, by)
+        # Under one lock, requests at once start no more studies than the budget allows.
+        with self._counting:
+            limits = {
+                "name": budget.name_of(new.name or entry.study.name, self.snapshot().names),
+                "trials": budget.trials_of(new.trials),
+                "timeout": budget.time_of(new.timeout),
+            }
+            return self._start(entry, new.model_copy(update=limits), by)
+
+    def _start(self, entry: CatalogueStudy, new: NewStudy, by: str) -> StudyBrief:
         order = order_of(entry, new, by)
         snapshot = self.snapshot()
         before = snapshot.state(order.name)

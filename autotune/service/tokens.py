@@ -18,6 +18,7 @@ from autotune.client import TOKEN_HEADER, is_only_ours, start_token_file
 from autotune.errors import AutotuneError, CannotRunHereError, StorageError
 from autotune.execution.user_folder import user_folder
 from autotune.files import replace_file
+from autotune.service.budgets import Budget
 from autotune.service.scopes import Scope
 
 TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -45,12 +46,13 @@ def start_token(host: str, port: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class KeptToken:
-    """The record of a token: its SHA-256, when it was made, its scope, and when it expires, if it does."""
+    """The record of a token: its SHA-256, when it was made, its scope, when it expires, and its budget, if any."""
 
     sha256: str
     made: str
     scope: Scope
     expires: str | None = None
+    budget: Budget | None = None
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> "KeptToken":
@@ -59,7 +61,9 @@ class KeptToken:
         Raises:
             ValueError, TypeError: it is not such a record.
         """
-        kept = cls(**{**record, "scope": Scope(record["scope"])})
+        budget = record.get("budget")
+        given = {"scope": Scope(record["scope"]), "budget": budget and Budget.model_validate(budget)}
+        kept = cls(**{**record, **given})
         for moment in filter(None, (kept.made, kept.expires)):
             datetime.fromisoformat(moment).astimezone(UTC)
         if not (isinstance(kept.sha256, str) and kept.sha256.isascii()):
@@ -75,10 +79,11 @@ class KeptToken:
 
 @dataclass(frozen=True)
 class Grant:
-    """The owner of a token, and its scope."""
+    """The owner of a token, its scope, and its budget, if it has one."""
 
     owner: str
     scope: Scope
+    budget: Budget | None = None
 
 
 class TokenBook:
@@ -93,8 +98,16 @@ class TokenBook:
         self._known: Mapping[str, KeptToken] = {}
         self._read_at: tuple[int, int] | None = None
 
-    def add(self, name: str, scope: Scope = Scope.OPERATE, expires_s: float | None = None) -> str:
+    def add(
+        self,
+        name: str,
+        scope: Scope = Scope.OPERATE,
+        expires_s: float | None = None,
+        budget: Budget | None = None,
+    ) -> str:
         """Make a token for a user, and return it: it cannot be read again.
+
+        The prefix of its budget is the user's name.
 
         Raises:
             AutotuneError: the name is not valid, or has a token.
@@ -109,6 +122,9 @@ class TokenBook:
         except OverflowError:
             msg = "--expires is more than the calendar has; leave it out for a token that does not expire"
             raise AutotuneError(msg) from None
+        if budget is not None:
+            # Names of studies have no @.
+            budget = budget.model_copy(update={"prefix": f"{name.replace('@', '-')}-"})
         with self._lock() as known:
             if name in known and not known[name].expired:
                 msg = (
@@ -117,7 +133,7 @@ class TokenBook:
                 )
                 raise AutotuneError(msg)
             token = secrets.token_urlsafe(32)
-            kept = KeptToken(_digest(token), now.isoformat(timespec="seconds"), scope, end)
+            kept = KeptToken(_digest(token), now.isoformat(timespec="seconds"), scope, end, budget)
             self._write({**known, name: kept})
         return token
 
@@ -182,7 +198,7 @@ class TokenBook:
         digest = _digest(token)
         # Every token is compared, also after a match.
         matching = [
-            Grant(name, kept.scope)
+            Grant(name, kept.scope, kept.budget)
             for name, kept in self.known().items()
             if hmac.compare_digest(kept.sha256, digest) and not kept.expired
         ]
@@ -207,7 +223,8 @@ class TokenBook:
 
     def _write(self, known: Mapping[str, KeptToken]) -> None:
         try:
-            text = json.dumps({name: asdict(kept) for name, kept in known.items()}, indent=1)
+            tokens = {name: asdict(kept) for name, kept in known.items()}
+            text = json.dumps(tokens, indent=1, default=Budget.model_dump)
             replace_file(self._path, text, private=True)
         except OSError as error:
             raise self._unwritable(error) from error

@@ -41,6 +41,8 @@ what its [scope](docs/service.md#access) allows:
     autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
 A token allows what its scope allows
     autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
+A token with a budget (`--studies`) only starts new studies
+    autotune/service/test_access.py::test_a_token_with_a_budget_starts_studies_and_changes_none
 until it expires
     autotune/service/test_tokens.py::test_a_token_expires_and_its_owner_can_have_another
 event streams end with it
@@ -59,11 +61,11 @@ what its scope allows, checked by the service
     autotune/agents/test_mcp.py::test_the_tools_are_those_of_the_scope_and_the_space_is_in_the_schema
 Propose an invalid configuration; run
     autotune/agents/test_mcp.py::test_an_adversary_launches_nothing_and_learns_no_secret
-`operate` starts studies of the catalogue within the budgets
+`operate` starts studies of the catalogue within the budget
     autotune/agents/test_mcp.py::test_no_budget_is_overrun_however_often_and_at_once_it_is_tried
 run, import or open what a study file of its own names
     autotune/agents/test_mcp.py::test_a_study_file_of_a_model_is_only_read
-exceed its budgets of studies, trials or time
+exceed its budget of studies, trials or time
     autotune/agents/test_mcp.py::test_no_budget_is_overrun_however_often_and_at_once_it_is_tried
 What programs and other people wrote is marked as data
     autotune/agents/test_answers.py::test_what_others_wrote_is_marked_as_data

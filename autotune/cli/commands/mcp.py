@@ -30,13 +30,14 @@ def mcp(
     """Let an agent use studies, by the Model Context Protocol.
 
     The agent's program starts this command, and talks to it on standard input and output. It needs a service, `autotune
-    serve`, which checks each request. AUTOTUNE_TOKEN has the token; without it, that of your own service is used.
+    serve`, which checks each request. AUTOTUNE_TOKEN has the token; without it, that of your own service is used. The
+    limits of studies are the token's, if it has a budget.
     """
     from autotune.client import Client
 
     try:
-        from autotune.agents.budgets import AgentBudgets
         from autotune.agents.server import Agent, serve
+        from autotune.service.budgets import Budget
         from autotune.service.scopes import Scope
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"mcp", "mcp_types"}:
@@ -48,7 +49,12 @@ def mcp(
         Client(service).close()
     except ValueError as error:
         raise AutotuneError(str(error)) from None
-    if not prefix:
-        msg = "--prefix is empty, but it must mark the studies that the agent starts: give a prefix such as agent-"
-        raise AutotuneError(msg)
-    serve(Agent(service, None, Scope(scope), AgentBudgets(studies, trials, time_s, prefix)))
+    try:
+        budget = Budget(studies=studies, trials=trials, time_s=time_s, prefix=prefix)
+    except ValueError:
+        msg = (
+            f"--prefix: {prefix!r} was given; it must be the begin of a study's name, of letters, digits and . _ -, "
+            "such as agent-"
+        )
+        raise AutotuneError(msg) from None
+    serve(Agent(service, None, Scope(scope), budget))

@@ -6,7 +6,7 @@ import socket
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -120,6 +120,16 @@ def token(
     expires: Annotated[
         str | None, typer.Option("--expires", help="Let the token expire after this time (12h, 30d). Default: never.")
     ] = None,
+    studies: Annotated[
+        int | None,
+        typer.Option("--studies", min=0, help="Only let it start this many new studies, named NAME-..."),
+    ] = None,
+    trials: Annotated[
+        int, typer.Option("--trials", min=1, help="With --studies: most trials of each of these studies.")
+    ] = 50,
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="With --studies: longest time of each of these studies.")
+    ] = "1h",
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
     as_json: AsJson = False,
@@ -129,6 +139,7 @@ def token(
     Each other user of the service needs a token. It is printed once; the service stores only a digest.
     """
     from autotune.service.audit import AuditLog
+    from autotune.service.budgets import Budget
     from autotune.service.scopes import Scope
     from autotune.service.settings import Settings
     from autotune.service.tokens import TokenBook
@@ -147,11 +158,18 @@ def token(
             book.remove(name)
         errors().print(f"removed the token of {name}", markup=False)
         return
-    expires_s = _parse_expiry(expires)
-    with audit.order(_this_user(), "make token", name, {"scope": scope, "expires": expires}):
-        made = book.add(name, Scope(scope), expires_s)
+    expires_s = None if expires is None else _parse_option("--expires", expires)
+    budget = None
+    if studies is not None:
+        if scope != Scope.OPERATE:
+            msg = f"--studies needs --scope operate, which allows to start studies; --scope {scope} was given"
+            raise AutotuneError(msg)
+        budget = Budget(studies=studies, trials=trials, time_s=_parse_option("--timeout", timeout))
+    details = {"scope": scope, "expires": expires, "budget": budget and budget.model_dump()}
+    with audit.order(_this_user(), "make token", name, details):
+        made = book.add(name, Scope(scope), expires_s, budget)
     if as_json:
-        print_json({"name": name, "token": made, "scope": scope, "expires": book.known()[name].expires})
+        print_json({"token": made} | _token_row(name, book.known()[name]))
         return
     errors().print(f"the token of {name}, printed only this once (Authorization: Bearer TOKEN):", markup=False)
     echo(f"{made}\n")
@@ -161,11 +179,11 @@ def _folder(given: Path | None, url: str) -> Path:
     return given or state_folder(url) / "autotune-service"
 
 
-def _parse_expiry(expires: str | None) -> float | None:
+def _parse_option(option: str, duration: str) -> float:
     try:
-        return None if expires is None else parse_duration_s(expires)
+        return parse_duration_s(duration)
     except ValueError as error:
-        msg = f"--expires: {error}"
+        msg = f"{option}: {error}"
         raise AutotuneError(msg) from None
 
 
@@ -264,16 +282,17 @@ def _print_start(host: str, port: int, settings: "Settings") -> None:
 
 def _list(known: "Mapping[str, KeptToken]", *, as_json: bool) -> None:
     if as_json:
-        print_json(
-            [
-                {"name": owner, "made": kept.made, "scope": kept.scope, "expires": kept.expires}
-                for owner, kept in known.items()
-            ]
-        )
+        print_json([_token_row(owner, kept) for owner, kept in known.items()])
         return
     from rich.table import Table
 
-    table = Table("token of", "made", "for", "expires")
+    table = Table("token of", "made", "for", "expires", "most studies")
     for owner, kept in known.items():
-        table.add_row(owner, kept.made, kept.scope, "expired" if kept.expired else kept.expires or "never")
+        most = str(kept.budget.studies) if kept.budget else ""
+        table.add_row(owner, kept.made, kept.scope, "expired" if kept.expired else kept.expires or "never", most)
     output().print(table)
+
+
+def _token_row(owner: str, kept: "KeptToken") -> "dict[str, Any]":
+    budget = kept.budget and kept.budget.model_dump()
+    return {"name": owner, "made": kept.made, "scope": kept.scope, "expires": kept.expires, "budget": budget}

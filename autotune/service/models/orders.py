@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.records.labels import MOST_TAGS, NOTE_LETTERS, TAG, TAG_LETTERS
+from autotune.service.budgets import LONGEST_NAME, Budget
 from autotune.service.models.values import Given
 from autotune.studyfile import NAME
 from autotune.supervision import CORES
@@ -31,7 +32,7 @@ class NewStudy(Given):
     )
 
     study: str = Field(description="The name of a study of the catalogue.", max_length=200)
-    name: Annotated[str, Field(pattern=NAME, max_length=100)] | None = Field(
+    name: Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME)] | None = Field(
         None, description="Its name in the storage; the catalogue's name unless given."
     )
     trials: Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"] | None = Field(
@@ -47,6 +48,9 @@ class NewStudy(Given):
     )
     launcher: Annotated[str, Field(max_length=50)] | None = Field(
         None, description="The launcher of runs, one of `/launchers`; the study file's unless given."
+    )
+    budget: Budget | None = Field(
+        None, description="Limits that the client sets itself; those of its token, if it has any, count instead."
     )
 
 

@@ -79,10 +79,10 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
 
     @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
     def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
-        """Start a study of the catalogue, or resume it."""
+        """Start a study of the catalogue, or resume it; with a budget only start it, under a name with its prefix."""
         details = new.model_dump(mode="json", exclude_none=True)
         with audit.order(by(request), "start", new.name or new.study, details):
-            brief = studies.start(new, by(request))
+            brief = studies.start(new, by(request), request.scope["state"].get("budget") or new.budget)
         response.headers["Location"] = f"/studies/{brief.name}"
         return brief
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autotune.agents.budgets import AgentBudgets
 from autotune.client import Client
+from autotune.service.budgets import Budget
 from autotune.service.scopes import Scope
 
 pytest.importorskip("mcp", reason="the extra `agents` is not installed")
@@ -21,7 +21,7 @@ def test_a_run_whose_answer_was_lost_is_asked_for_again_by_the_same_key(monkeypa
             raise TimeoutError(msg)
 
     monkeypatch.setattr(Client, "_call", lost_at_first)
-    agent = Agent("http://localhost:1", None, Scope.OPERATE, AgentBudgets(studies=1, trials=10, time_s=60.0))
+    agent = Agent("http://localhost:1", None, Scope.OPERATE, Budget(studies=1, trials=10, time_s=60.0))
     answers = [agent.call("ask", {"study": "mine"}) for _ in range(3)]
     assert [bool(answer.is_error) for answer in answers] == [True, False, False]
     assert keys[0] == keys[1] != keys[2]

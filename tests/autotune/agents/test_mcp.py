@@ -2,15 +2,16 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 
-from autotune.agents.budgets import AgentBudgets
 from autotune.client import TOKEN_VARIABLE, Client, ServiceError
 from autotune.execution.user_folder import user_folder
+from autotune.service.budgets import Budget
 from autotune.service.scopes import Scope
 from tests.autotune.service.serving import serving
 
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
 LOOK = ["list_studies", "list_catalogue", "study_status", "list_trials", "describe_space", "get_result", "explain"]
 SECRET = "3xtr3m3ly-s3cr3t"
-BUDGETS = AgentBudgets(studies=1, trials=10, time_s=60.0)
+BUDGET = Budget(studies=1, trials=10, time_s=60.0)
 
 
 @pytest.fixture(scope="module")
@@ -43,26 +44,18 @@ def secrets(monkeypatch):
 
 
 def agent(service, scope=Scope.OPERATE):
-    return Agent(service.url, None, scope, BUDGETS)
+    return Agent(service.url, None, scope, BUDGET)
 
 
-def used(server, *calls, at_once=False):
-    """Return the answer to a client: whether it is a refusal, and its text."""
-    answers = [None] * len(calls)
-
-    async def call(client, place, name, arguments):
-        result = await client.call_tool(name, arguments)
-        answers[place] = (bool(result.is_error), result.content[0].text)
+def used(server, *calls):
+    """Return the answers to a client, one call after the other: whether each is a refusal, and its text."""
+    answers = []
 
     async def main():
         async with mcp.Client(server) as client:
-            if not at_once:
-                for place, (name, arguments) in enumerate(calls):
-                    await call(client, place, name, arguments)
-                return
-            async with anyio.create_task_group() as group:
-                for place, (name, arguments) in enumerate(calls):
-                    group.start_soon(call, client, place, name, arguments)
+            for name, arguments in calls:
+                result = await client.call_tool(name, arguments)
+                answers.append((bool(result.is_error), result.content[0].text))
 
     anyio.run(main)
     return answers
@@ -157,10 +150,10 @@ ATTACKS = [
     ("ask", {"study": "outside", "lease_s": 1e300}, "lease_s"),
     ("predict", {"study": "outside", "machine": "../../etc/passwd"}, "machine"),
     ("check_study_file", {"text": "x" * 100_000}, "text"),
-    ("start_study", {"study": "sleepy", "trials": 11}, "11 was given; an agent may have 10"),
+    ("start_study", {"study": "sleepy", "trials": 11}, "11 was given; the budget allows 10"),
     ("start_study", {"study": "sleepy", "trials": -1}, "trials"),
     ("start_study", {"study": "sleepy", "trials": "auto"}, "trials"),
-    ("start_study", {"study": "sleepy", "timeout": "1d"}, "an agent may have 60s"),
+    ("start_study", {"study": "sleepy", "timeout": "1d"}, "the budget allows 60s"),
     ("start_study", {"study": "sleepy", "workers": 1000}, "workers"),
     ("start_study", {"study": "sleepy", "options": {"argv": ["sh"]}}, "options"),
     ("start_study", {"study": "/tmp/mine.toml"}, "study"),
@@ -201,7 +194,8 @@ def test_a_study_file_of_a_model_is_only_read(service, tmp_path):
 @pytest.mark.full
 def test_no_budget_is_overrun_however_often_and_at_once_it_is_tried(service):
     calls = [("start_study", {"study": "sleepy", "name": f"n{number}", "trials": 2}) for number in range(6)]
-    answers = used(server_of(agent(service)), *calls, at_once=True)
+    with ThreadPoolExecutor(len(calls)) as threads:  # each is an agent with a connection of its own
+        answers = list(threads.map(lambda call: used(server_of(agent(service)), call)[0], calls))
     later = used(server_of(agent(service)), *calls) + used(server_of(agent(service, Scope.ASK)), *calls)
     started = [text for refused, text in answers if not refused]
     assert len(started) == 1
@@ -227,7 +221,7 @@ def test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope
 
 @pytest.mark.full
 def test_a_service_that_is_away_is_said_in_words():
-    gone = Agent("http://127.0.0.1:9", None, Scope.LOOK, BUDGETS)
+    gone = Agent("http://127.0.0.1:9", None, Scope.LOOK, BUDGET)
     [(refused, text)] = used(server_of(gone), ("list_studies", {}))
     assert refused
     assert "autotune serve" in text

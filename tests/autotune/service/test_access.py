@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from autotune.service.access import AccessControl
+from autotune.service.budgets import Budget
 from autotune.service.callers import CallerKind
 from autotune.service.limiter import Limiter
 from autotune.service.scopes import Scope
@@ -111,6 +112,16 @@ def test_a_token_may_do_what_it_was_made_for(settings, scope, allowed):
             assert need in allowed or f"this needs one for {need}" in answer.json()["detail"]
 
 
+def test_a_token_with_a_budget_starts_studies_and_changes_none(settings):
+    token = TokenBook(settings.tokens).add("bot", budget=Budget())
+    for method, path in (("POST", "/studies"), ("GET", "/studies"), ("POST", "/studies/x/tell")):
+        assert ask(app_of(settings), method, path, token=token).status_code == 200
+    for method, path in (("DELETE", "/studies/x"), ("POST", "/studies/x/extend"), ("POST", "/studies/")):
+        answer = ask(app_of(settings), method, path, token=token)
+        assert answer.status_code == 403, path
+        assert "the token of bot has a budget: it starts studies, and changes none" in answer.json()["detail"]
+
+
 def test_what_is_no_http_is_refused(settings):
     with pytest.raises(ValueError, match="speaks HTTP, not websocket"):
         asyncio.run(app_of(settings)({"type": "websocket", "path": "/", "headers": []}, None, None))
@@ -197,7 +208,9 @@ def test_a_body_of_two_lengths_is_refused(settings):
     async def body():
         yield b"{}"
 
-    answer = ask(app_of(settings), "POST", content=body(), headers={"Content-Length": "2", "Transfer-Encoding": "chunked"})
+    answer = ask(
+        app_of(settings), "POST", content=body(), headers={"Content-Length": "2", "Transfer-Encoding": "chunked"}
+    )
     assert (answer.status_code, answer.headers["connection"]) == (400, "close")
 
 

@@ -44,7 +44,10 @@ REQUESTS = {
         400: [post("[" * 50_000)],
     },
     "a body with two lengths: `Content-Length` and `Transfer-Encoding`": {
-        400: [post("{}", JSON + "Transfer-Encoding: chunked\r\n"), request("GET /", "Transfer-Encoding: chunked\r\n", "{}")]
+        400: [
+            post("{}", JSON + "Transfer-Encoding: chunked\r\n"),
+            request("GET /", "Transfer-Encoding: chunked\r\n", "{}"),
+        ]
     },
     "a study, machine or picture that is not there": {
         404: [

@@ -3,23 +3,31 @@
 import logging
 import shutil
 import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from autotune.errors import BusyError
+from autotune.errors import AutotuneError, BusyError
 from autotune.service.asktell_studies import AskTellStudies
+from autotune.service.budgets import Budget
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import LIST
 from autotune.service.models.orders import NewStudy
 from autotune.service.problems import ProblemError
+from autotune.service.routes.app import create_app
+from autotune.service.settings import Settings
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
+from autotune.service.tokens import TokenBook
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import NameTakenError, StudySupervisor
 from objectives.base import FailureKind
 from tests.autotune.service.serving import OUTSIDE, SLEEPY
+from tests.autotune.service.test_access import START, ask
 from tests.support.command_study import CommandStudy
 from tests.support.fakes import definition, failed, small_space, took
 from tests.support.held_study import held_study
@@ -148,3 +156,37 @@ def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):
     half = studies.detail("half")
     assert half.trouble == ""
     assert (half.first_error.trial, half.first_error.message) == (0, "no device in /opt/solver/lib")
+
+
+def test_requests_at_once_start_no_more_studies_than_a_budget_allows(studies, monkeypatch):
+    begin = threading.Barrier(6)
+    started = StudySupervisor.submit
+
+    def submit(self, order):
+        time.sleep(0.05)  # the others have counted by then, if they can
+        return started(self, order)
+
+    monkeypatch.setattr(StudySupervisor, "submit", submit)
+
+    def ask(number):
+        begin.wait()
+        try:
+            return studies.start(NewStudy(study="sleepy", name=f"n{number}"), "bot", Budget(studies=1)).name
+        except AutotuneError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(ask, range(6)))
+    (name,) = [brief.name for brief in studies.briefs()]
+    assert name in answers
+    assert sum("the budget allows 1" in answer for answer in answers) == 5
+
+
+@pytest.mark.parametrize("token", [START, None])
+def test_the_budget_of_the_token_counts_and_that_of_the_request_without_one(tmp_path, sqlite, catalogue, token):
+    settings = Settings(sqlite, tmp_path / "service", catalogue, start_token=START)
+    token = token or TokenBook(settings.tokens).add("agent", budget=Budget(studies=0))
+    asked = {"study": "sleepy", "budget": {"studies": 9 if token != START else 0}}
+    answer = ask(create_app(settings), "POST", "/studies", token=token, json=asked)
+    assert answer.status_code == 422
+    assert "0 studies begin with 'agent-', and the budget allows 0" in answer.json()["detail"]

@@ -10,6 +10,7 @@ import pytest
 from autotune.client import read_start_token, start_token_file
 from autotune.errors import AutotuneError, CannotRunHereError, StorageError
 from autotune.execution.user_folder import user_folder
+from autotune.service.budgets import Budget
 from autotune.service.scopes import Scope
 from autotune.service.tokens import Grant, TokenBook, start_token
 
@@ -73,6 +74,12 @@ def test_a_token_expires_and_its_owner_can_have_another(path, monkeypatch):
         book.add("bob", expires_s=1e12)
 
 
+def test_a_token_has_its_budget_with_a_prefix_of_its_own(path):
+    token = TokenBook(path).add("bob@cluster", budget=Budget(studies=3, trials=20, time_s=60.0))
+    budget = TokenBook(path).grant(token).budget
+    assert budget == Budget(studies=3, trials=20, time_s=60.0, prefix="bob-cluster-")
+
+
 def test_no_change_is_lost_whoever_makes_another_at_the_same_time(path):
     books = [TokenBook(path) for _ in range(8)]
     TokenBook(path).add("eve")
@@ -103,6 +110,7 @@ def test_no_change_is_lost_whoever_makes_another_at_the_same_time(path):
         '{"ada": {}}',
         '{"ada": {"sha256": 5, "made": "x"}}',
         '{"ada": {"sha256": "x", "made": "2026-01-01", "scope": "all"}}',
+        '{"ada": {"sha256": "x", "made": "2026-01-01", "scope": "operate", "budget": {"studies": -1}}}',
     ],
 )
 def test_a_broken_file_is_said_and_lets_nobody_in(path, text):
