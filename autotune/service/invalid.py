@@ -1,6 +1,7 @@
 """Invalid fields: sentences on what was given for a field of a request, and what it must be."""
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from autotune.studyfile import NAME
@@ -21,10 +22,11 @@ _FORMS = {
 # Places of a field in a request, which pydantic puts before its name.
 _PLACES = frozenset({"body", "path", "query", "header"})
 _LONGEST = 60
+_NAMED = 20
 
 
 def field_errors(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return a sentence for each invalid field, from pydantic's errors, in their order.
+    """Return a sentence for each of the first invalid fields, from pydantic's errors, in their order.
 
     pydantic has an error for each kind that a field could be; the sentence names all of these kinds.
     """
@@ -32,7 +34,9 @@ def field_errors(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     for error in errors:
         place = [part for part in error["loc"] if isinstance(part, str) and part not in _PLACES]
         by_field.setdefault(place[0] if place else "the request", []).append(error)
-    return {field: _sentence(found) for field, found in by_field.items()}
+    sentences = {field: _sentence(found) for field, found in islice(by_field.items(), _NAMED)}
+    more = len(by_field) - len(sentences)
+    return sentences | ({f"{more} more": "they are wrong, too"} if more else {})
 
 
 def _sentence(errors: list[Mapping[str, Any]]) -> str:

@@ -1,7 +1,8 @@
-"""Limiter: how long a request may be, and how many requests there may be at once."""
+"""Limiter: how long a request may be, and how many requests there may be at once, in work and in all."""
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -10,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from autotune.service.callers import CallerKind
 from autotune.service.problems import problem
 from autotune.service.settings import Limits
+from autotune.service.workers import Place, Workers, workers_by_kind
 
 # Ends of paths whose requests wait for something to happen, and take no time meanwhile.
 _WAITING = ("/events", "/ask")
@@ -18,10 +20,11 @@ _WAITING = ("/events", "/ask")
 class Limiter:
     """Refuses requests that are too long, or too many at once."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, workers: Mapping[CallerKind, Workers] | None = None) -> None:
         """Stand before `app`."""
         self._app = app
         self._limits = limits
+        self._workers = workers or workers_by_kind()
         self._now: Counter[tuple[CallerKind, bool]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,7 +38,7 @@ class Limiter:
             # connections is enough.
             await self._app(scope, receive, send)
             return
-        follows = scope["path"].endswith(_WAITING)
+        follows = _is_waiting(scope)
         refused = self._no_room(kind, follows=follows)
         if refused is not None:
             await refused(scope, receive, send)
@@ -46,9 +49,24 @@ class Limiter:
             if isinstance(body, Response):
                 await body(scope, receive, send)
                 return
-            await self._app(scope, _again(body, receive), send)
+            await self._work(scope, _again(body, receive), send, kind)
         finally:
             self._now[kind, follows] -= 1
+
+    async def _work(self, scope: Scope, receive: Receive, send: Send, kind: CallerKind) -> None:
+        """Hand a request on when its kind of caller has a place; it is free again before the answer is sent."""
+        place = scope["state"]["place"] = Place(self._workers[kind])
+
+        async def send_and_leave(message: Message) -> None:
+            place.leave()
+            await send(message)
+
+        if not _is_waiting(scope):
+            await place.take()
+        try:
+            await self._app(scope, receive, send_and_leave)
+        finally:
+            place.leave()
 
     def _no_room(self, kind: CallerKind, *, follows: bool) -> Response | None:
         most = self._limits.followers if follows else self._limits.at_once
@@ -81,6 +99,11 @@ class Limiter:
             # Browsers let a form of another site send the other kinds without asking this service.
             return problem(415, f"send the body as application/json, not as {kind or 'nothing'}")
         return bytes(body)
+
+
+def _is_waiting(scope: Scope) -> bool:
+    """Return whether a request waits for something to happen."""
+    return bool(scope["path"].endswith(_WAITING))
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

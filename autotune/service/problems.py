@@ -13,7 +13,7 @@ from starlette.routing import Match
 
 from autotune.errors import AutotuneError, BusyError, CannotRunHereError, DifferentStudyError, StorageError
 from autotune.service.invalid import field_errors
-from autotune.service.json_values import json_value, with_tilde
+from autotune.service.json_values import with_tilde
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -76,31 +76,31 @@ def handle_problems(app: FastAPI) -> None:
     """Answer every error as a problem, never with a traceback."""
 
     @app.exception_handler(ProblemError)
-    def _problem(request: Request, error: ProblemError) -> JSONResponse:
+    async def _problem(request: Request, error: ProblemError) -> JSONResponse:
         del request
         return problem(error.status, error.detail, error.headers)
 
     @app.exception_handler(AutotuneError)
-    def _mistake(request: Request, error: AutotuneError) -> JSONResponse:
+    async def _mistake(request: Request, error: AutotuneError) -> JSONResponse:
         del request
         status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 422)
         return problem(status, str(error), {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None)
 
     @app.exception_handler(RequestValidationError)
-    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         del request
-        fields = field_errors(json_value(error.errors()))
+        fields = {name: with_tilde(text) for name, text in field_errors(error.errors()).items()}
         return problem(422, "; ".join(f"{name}: {text}" for name, text in fields.items()), fields=fields)
 
     @app.exception_handler(HTTPException)
-    def _answer_http_error(request: Request, error: HTTPException) -> JSONResponse:
+    async def _answer_http_error(request: Request, error: HTTPException) -> JSONResponse:
         headers = dict(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers["Allow"] = ", ".join(_methods(request))
         return problem(error.status_code, f"{request.method}: {error.detail}", headers)
 
     @app.exception_handler(Exception)
-    def _answer_defect(request: Request, error: Exception) -> JSONResponse:
+    async def _answer_defect(request: Request, error: Exception) -> JSONResponse:
         del request, error  # the server's log has it
         return problem(500, "this failed by a mistake of the service; its log has the details")
 

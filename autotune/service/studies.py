@@ -111,6 +111,14 @@ class Studies:
         self._snapshot_with(name)
         raise ProblemError(404, f"study {name!r} has not measured anything yet")
 
+    def key(self, name: str, *what: Any) -> tuple[Any, ...]:  # noqa: ANN401  whatever tells answers apart
+        """Return a key of an answer on a stored study, which changes with the study."""
+        version = self._summaries.version(name)
+        if version is None:
+            self._snapshot_with(name)
+            raise ProblemError(404, f"study {name!r} has not measured anything yet")
+        return (name, version, *what)
+
     def known(self) -> list[Known]:
         """Return what is known to work: the best configuration of each program on each machine."""
         return self._summaries.known()

@@ -101,6 +101,8 @@ The content security policy allows only
     autotune/service/test_access.py::test_every_answer_tells_browsers_what_it_is_not_for
 A body has at most 64 KiB
     autotune/service/test_access.py::test_a_body_that_is_too_long_is_not_read
+other holders of tokens cannot use up the threads that answer you
+    autotune/service/test_flood.py::test_the_owner_is_answered_while_a_token_holder_floods_the_service
 A connection that sends no headers is closed
     autotune/service/test_connections.py::test_who_does_not_come_to_the_end_of_a_request_is_let_go
 strangers cannot shut you out

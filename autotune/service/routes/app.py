@@ -25,6 +25,7 @@ from autotune.service.studies import Studies
 from autotune.service.study_manager import ReadOnlyManager
 from autotune.service.summaries import StudySummaries
 from autotune.service.tokens import TokenBook
+from autotune.service.workers import workers_by_kind
 from autotune.storage.studies import StoredStudies
 from autotune.supervision import StudySupervisor
 
@@ -47,7 +48,8 @@ class _Managers:
 def create_app(settings: Settings) -> FastAPI:
     """Return the application of a service.
 
-    Its `state.end_streams` ends requests that never end by themselves: followers, and clients that wait for a run.
+    Its `state.end_streams` ends requests that never end by themselves, or late: followers, and clients that wait for a
+    run or for a long answer.
 
     Raises:
         StorageError: the storage, the service's folder, or the file of tokens cannot be used.
@@ -61,7 +63,7 @@ def create_app(settings: Settings) -> FastAPI:
     all_studies = Studies(
         catalogue, summaries, managers.supervisor if managers else nobody, managers.opened if managers else nobody
     )
-    hub = Hub(all_studies.news)
+    hub, workers = Hub(all_studies.news), workers_by_kind()
 
     tasks: list[asyncio.Task[None]] = []
 
@@ -70,6 +72,8 @@ def create_app(settings: Settings) -> FastAPI:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         hub.close()
+        for one in workers.values():
+            one.end()
         if managers is not None:
             await to_thread.run_sync(managers.opened.close, limiter=CapacityLimiter(1))
 
@@ -115,7 +119,7 @@ def create_app(settings: Settings) -> FastAPI:
         return Health(status="ok", version=__version__, read_only=settings.read_only)
 
     handle_problems(app)
-    app.add_middleware(Limiter, limits=settings.limits)
+    app.add_middleware(Limiter, limits=settings.limits, workers=workers)
     app.add_middleware(AccessControl, settings=settings)
     return app
 

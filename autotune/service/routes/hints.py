@@ -1,10 +1,11 @@
 """Routes of hints: the space of a study, the configurations that clients propose, and the trial of each."""
 
 from collections.abc import Mapping
+from functools import partial
 from threading import Lock
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.records.hint import Hint
@@ -15,6 +16,7 @@ from autotune.service.models.values import Given, Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
 from autotune.service.studies import Studies
+from autotune.service.workers import Answer, answer_long, as_json, work_long
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import StateName
 from spaces import Space
@@ -63,49 +65,64 @@ def routes(studies: Studies) -> APIRouter:
     router = APIRouter(prefix="/studies/{name}", tags=["hints"])
     turn = Lock()
 
-    @router.get("/space", responses=answers(404))
-    def show_space(name: StudyName) -> SpaceDescription:
+    @router.get("/space", response_model=SpaceDescription, responses=answers(404))
+    async def show_space(name: StudyName, request: Request) -> Response:
         """Show the valid configurations of a study."""
-        space = Space.from_dict(studies.store(name).definition.space)
-        return SpaceDescription(
-            study=name,
-            configuration=json_value(json_schema(space)),
-            default=json_value(dict(space.default())),
-            rules=[
-                {"name": rule.name, "rule": json_value(rule.rule), "reason": json_value(rule.reason)}
-                for rule in space.constraints
-            ],
-        )
 
-    @router.get("/hints", responses=answers(404))
-    def list_hints(name: StudyName) -> list[HintState]:
+        def make() -> Answer:
+            return as_json(_description_of(name, Space.from_dict(studies.store(name).definition.space)))
+
+        return await answer_long(request, partial(studies.key, name, "space"), make)
+
+    @router.get("/hints", response_model=list[HintState], responses=answers(404))
+    async def list_hints(name: StudyName, request: Request) -> Response:
         """List the hints of a study, with their trials."""
-        store = studies.store(name)
-        trials = _by_configuration(store.trials())
-        return [_state_of(hint, trials.get(_key(hint.configuration))) for hint in hints_of(store)]
+
+        def make() -> Answer:
+            store = studies.store(name)
+            trials = _by_configuration(store.trials())
+            return as_json([_state_of(hint, trials.get(_key(hint.configuration))) for hint in hints_of(store)])
+
+        return await answer_long(request, partial(studies.key, name, "hints"), make)
 
     @router.post("/hints", status_code=201, responses=answers(404, 409, 413, 415))
-    def give(name: StudyName, new: NewHint, request: Request) -> HintState:
+    async def give(name: StudyName, new: NewHint, request: Request) -> HintState:
         """Propose a configuration. The results of earlier hints decide when it is tried, and whether."""
-        store = studies.store(name)
-        _check_goes_on(name, studies.snapshot().state(name).state, store)
-        violations = Space.from_dict(store.definition.space).violations(new.configuration)
-        if violations:
-            raise ProblemError(422, f"this configuration is not valid: {'; '.join(violations)}")
-        with turn:
-            given, trials = hints_of(store), _by_configuration(store.trials())
-            trial = trials.get(_key(new.configuration))
-            if trial is not None:
-                raise ProblemError(409, f"study {name!r} has this configuration already: trial {trial}")
-            if any(_key(hint.configuration) == _key(new.configuration) for hint in given):
-                raise ProblemError(409, f"study {name!r} has this hint already; it waits")
-            waiting = sum(_key(hint.configuration) not in trials for hint in given)
-            if waiting >= MOST_WAITING or len(given) >= _MOST:
-                raise ProblemError(409, f"{waiting} hints wait; a study takes {MOST_WAITING} at once, {_MOST} in all")
-            writing = StudyStore.read(store.url, name, read_only=False)
-            return _state_of(give_hint(writing, new.configuration, by(request), new.why), None)
+        return await work_long(request, partial(_give, studies, turn, name, new, by(request)))
 
     return router
+
+
+def _give(studies: Studies, turn: Lock, name: str, new: NewHint, giver: str) -> HintState:
+    store = studies.store(name)
+    _check_goes_on(name, studies.snapshot().state(name).state, store)
+    violations = Space.from_dict(store.definition.space).violations(new.configuration)
+    if violations:
+        raise ProblemError(422, f"this configuration is not valid: {'; '.join(violations)}")
+    with turn:
+        given, trials = hints_of(store), _by_configuration(store.trials())
+        trial = trials.get(_key(new.configuration))
+        if trial is not None:
+            raise ProblemError(409, f"study {name!r} has this configuration already: trial {trial}")
+        if any(_key(hint.configuration) == _key(new.configuration) for hint in given):
+            raise ProblemError(409, f"study {name!r} has this hint already; it waits")
+        waiting = sum(_key(hint.configuration) not in trials for hint in given)
+        if waiting >= MOST_WAITING or len(given) >= _MOST:
+            raise ProblemError(409, f"{waiting} hints wait; a study takes {MOST_WAITING} at once, {_MOST} in all")
+        writing = StudyStore.read(store.url, name, read_only=False)
+        return _state_of(give_hint(writing, new.configuration, giver, new.why), None)
+
+
+def _description_of(name: str, space: Space) -> SpaceDescription:
+    return SpaceDescription(
+        study=name,
+        configuration=json_value(json_schema(space)),
+        default=json_value(dict(space.default())),
+        rules=[
+            {"name": rule.name, "rule": json_value(rule.rule), "reason": json_value(rule.reason)}
+            for rule in space.constraints
+        ],
+    )
 
 
 def _check_goes_on(name: str, state: StateName, store: StudyStore) -> None:

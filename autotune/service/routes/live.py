@@ -11,6 +11,7 @@ from autotune.service.hub import LIST, Hub, MayFollow
 from autotune.service.problems import answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
+from autotune.service.workers import Place
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -42,7 +43,10 @@ def routes(studies: Studies, hub: Hub) -> APIRouter:
     @router.get("/studies/{name}/events", response_class=Events, responses={**answers(404), **_EVENTS})
     async def follow_study(name: StudyName, request: Request) -> Events:
         """Follow a study: events `study`, and `gone` when it was deleted."""
+        place: Place = request.scope["state"]["place"]
+        await place.take()
         await run_in_threadpool(studies.brief, name)
+        place.leave()
         return Events(hub.follow(name, *_may_follow(request)))
 
     @router.get("/studies/{name}/log", response_class=PlainTextResponse, responses=answers(404))

@@ -1,13 +1,16 @@
 """Routes of a study's pictures, report and job script."""
 
+from functools import partial
+from time import monotonic
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from autotune.batch.script_forms import script_forms, script_labels
 from autotune.batch.winner_script import script_of, site_of
+from autotune.pictures import Chart
 from autotune.report import report_of
 from autotune.report.page import to_html
 from autotune.service.callers import is_own
@@ -16,6 +19,7 @@ from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
+from autotune.service.workers import Answer, answer_long, as_json
 from autotune.studyfile.one_of import OneOf
 
 PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=["progress"])]
@@ -47,28 +51,22 @@ def routes(studies: Studies) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/studies/{name}", tags=["pictures"])
 
-    @router.get("/pictures", responses=answers(404))
-    def list_pictures(name: StudyName) -> list[PictureBrief]:
+    @router.get("/pictures", response_model=list[PictureBrief], responses=answers(404))
+    async def list_pictures(name: StudyName, request: Request) -> Response:
         """List the pictures of a study."""
-        return [
-            PictureBrief(name=chart.name, title=json_value(chart.title), description=json_value(chart.description))
-            for chart in studies.charts(name).values()
-        ]
 
-    @router.get("/pictures/{picture}", responses=answers(404))
-    def show_picture(name: StudyName, picture: PictureName) -> Picture:
+        def make() -> Answer:
+            charts = studies.charts(name).values()
+            return as_json([PictureBrief(**_words_of(chart)) for chart in charts])
+
+        return await answer_long(request, partial(studies.key, name, "pictures"), make)
+
+    @router.get("/pictures/{picture}", response_model=Picture, responses=answers(404))
+    async def show_picture(name: StudyName, picture: PictureName, request: Request) -> Response:
         """Show a picture: its panels with their axes and marks, and the same as a table."""
-        chart = studies.chart(name, picture)
-        if chart is None:
-            known = ", ".join(studies.charts(name))
-            raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {known}")
-        return Picture(
-            name=chart.name,
-            title=json_value(chart.title),
-            description=json_value(chart.description),
-            table=json_value({"columns": chart.table.columns, "rows": chart.table.rows}),
-            figure=json_value(chart.to_dict()),
-        )
+
+        make = partial(_draw, studies, name, picture)
+        return await answer_long(request, partial(studies.key, name, "picture", picture), make)
 
     @router.get("/script-forms", responses=answers(404))
     def list_script_forms(name: StudyName) -> list[ScriptForm]:
@@ -77,17 +75,41 @@ def routes(studies: Studies) -> APIRouter:
         return [ScriptForm(name=form, title=label) for form, label in script_labels()]
 
     @router.get("/script", response_class=PlainTextResponse, responses=answers(404))
-    def show_script(
+    async def show_script(
         name: StudyName, request: Request, form: Annotated[str, OneOf(script_forms), Query()] = "slurm"
-    ) -> str:
+    ) -> Response:
         """Show the job script that runs the winner, with the site file of the service's user for that user only."""
-        summary, store = studies.summary(name), studies.store(name)
-        return script_of(store, summary, form, site_of(summary.study, form) if is_own(request) else None)
+        own = is_own(request)
+
+        def make() -> Answer:
+            summary, store = studies.summary(name), studies.store(name)
+            script = script_of(store, summary, form, site_of(summary.study, form) if own else None)
+            return Answer(script.encode(), "text/plain; charset=utf-8")
+
+        # The owner's site file may change at any time.
+        made = monotonic() if own else None
+        return await answer_long(request, partial(studies.key, name, "script", form, made), make)
 
     @router.get("/report", response_class=HTMLResponse, responses=answers(404))
-    def show_report(name: StudyName) -> str:
+    async def show_report(name: StudyName, request: Request) -> Response:
         """Show the report on a study, one document with its pictures."""
-        studies.summary(name)
-        return to_html(report_of(studies.store(name)))
+
+        def make() -> Answer:
+            return Answer(to_html(report_of(studies.store(name))).encode(), "text/html; charset=utf-8")
+
+        return await answer_long(request, partial(studies.key, name, "report"), make)
 
     return router
+
+
+def _draw(studies: Studies, name: str, picture: str) -> Answer:
+    chart = studies.chart(name, picture)
+    if chart is None:
+        known = ", ".join(studies.charts(name))
+        raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {known}")
+    table = json_value({"columns": chart.table.columns, "rows": chart.table.rows})
+    return as_json(Picture(**_words_of(chart), table=table, figure=json_value(chart.to_dict())))
+
+
+def _words_of(chart: Chart) -> dict[str, str]:
+    return {"name": chart.name, "title": json_value(chart.title), "description": json_value(chart.description)}

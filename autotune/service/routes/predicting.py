@@ -1,13 +1,11 @@
 """Routes of predictions: the best configurations of a study on a machine, also one where it has not run."""
 
-from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.held_folders import temporary_folder
@@ -19,6 +17,7 @@ from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.values import Facts, Given, MetricModel, Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.summaries import metric_model
+from autotune.service.workers import Answer, answer_long, as_json
 from autotune.storage.studies import StoredStudies
 from autotune.studyfile import StudyFile
 
@@ -27,11 +26,7 @@ if TYPE_CHECKING:
     from autotune.performance.regression.prediction import Interval, Prediction
     from autotune.records.measurement import Measured
 
-_KEPT = 256
 _SHOWN = 100
-# A waiting question holds one of the threads that all requests share, so few may wait.
-_WAITING = 4
-_PATIENCE_S = 20.0
 
 
 class Question(Given):
@@ -106,57 +101,29 @@ class MachineBrief(BaseModel):
 
 
 class Predictor:
-    """Predicts, one question at a time: fitting a model takes a whole core."""
+    """Predicts from the measurements in storage, and from those that ship."""
 
-    def __init__(self, catalogue: Catalogue, url: str, stored: StoredStudies, patience_s: float = _PATIENCE_S) -> None:
-        """Learn from the measurements in storage, and from those that ship. A question waits for `patience_s`."""
+    def __init__(self, catalogue: Catalogue, url: str, stored: StoredStudies) -> None:
+        """Predict for studies of the catalogue."""
         self._catalogue = catalogue
         self._url = url
         self._stored = stored
-        self._patience_s = patience_s
-        self._turn = Lock()
-        self._places = BoundedSemaphore(1 + _WAITING)
-        self._answers: OrderedDict[str, Predicted] = OrderedDict()
 
-    def answer(self, question: Question) -> Predicted:
-        """Return the best configurations that the model predicts."""
+    def key(self, question: Question) -> str:
+        """Return a text that changes with the question, and the measurements and files that its answer depends on."""
+        measured = (sorted(self._stored.versions().items()), self._stored.imported_version())
+        # The files of all machines count, because imported measurements may come from any of them.
+        files = (self._entry(question).file, *machine_files().values())
+        return f"{question.model_dump_json()} {measured} {[_time_of_change(file) for file in files]}"
+
+    def _entry(self, question: Question) -> CatalogueStudy:
         entry = self._catalogue.find(question.study)
         if entry is None:
             raise ProblemError(404, f"the catalogue has no study {question.study!r}")
-        key = f"{question.model_dump_json()} {self._grounds(entry)}"
-        known = self._answers.get(key)
-        if known is not None:
-            return known
-        with self._in_turn():
-            if key not in self._answers:
-                self._answers[key] = self._predict(question, entry)
-                while len(self._answers) > _KEPT:
-                    self._answers.popitem(last=False)
-            return self._answers[key]
+        return entry
 
-    def _grounds(self, entry: CatalogueStudy) -> str:
-        """Return a text that changes with the measurements and files that an answer depends on."""
-        measured = (sorted(self._stored.versions().items()), self._stored.imported_version())
-        # The files of all machines count, because imported measurements may come from any of them.
-        return f"{measured} {[_time_of_change(file) for file in (entry.file, *machine_files().values())]}"
-
-    @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        """Wait for the earlier questions; refuse if many wait already."""
-        if not self._places.acquire(blocking=False):
-            raise ProblemError(503, f"{_WAITING} questions wait for a prediction already", retry_after_s=5)
-        try:
-            if not self._turn.acquire(timeout=self._patience_s):
-                said = f"the predictions asked for before take more than {self._patience_s:g} s"
-                raise ProblemError(503, said, retry_after_s=5)
-            try:
-                yield
-            finally:
-                self._turn.release()
-        finally:
-            self._places.release()
-
-    def _predict(self, question: Question, entry: CatalogueStudy) -> Predicted:
+    def predict(self, question: Question) -> Predicted:
+        """Return the best configurations that the model predicts."""
         # XGBoost takes a second to import.
         from autotune.performance.measured_here import is_here  # noqa: PLC0415
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
@@ -165,7 +132,7 @@ class Predictor:
         from autotune.performance.recognition import of_program, unify_names  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
 
-        target = _target(question)
+        entry, target = self._entry(question), _target(question)
         study = _of_input(entry.study, question.workload)
         with temporary_folder("predict") as scratch:
             asked = question_about(study, target, local_launcher(), scratch)
@@ -199,10 +166,14 @@ def routes(predictor: Predictor) -> APIRouter:
                 briefs.append(MachineBrief(name=name, description=load(file).title))
         return briefs
 
-    @router.post("/predict", responses=answers(404, 413, 415))
-    def predict_best(question: Question) -> Predicted:
+    @router.post("/predict", response_model=Predicted, responses=answers(404, 413, 415))
+    async def predict_best(question: Question, request: Request) -> Response:
         """Predict the best configurations on a machine; nothing runs there."""
-        return predictor.answer(question)
+
+        def make() -> Answer:
+            return as_json(predictor.predict(question))
+
+        return await answer_long(request, partial(predictor.key, question), make)
 
     return router
 

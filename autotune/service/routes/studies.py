@@ -1,6 +1,7 @@
 """Routes of studies: the catalogue, the list, the state of each, and the orders that start, change or delete one."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
@@ -21,6 +22,7 @@ from autotune.service.models.orders import (
 from autotune.service.models.studies import Known, StudyBrief, StudyDetail
 from autotune.service.problems import answers
 from autotune.service.studies import Studies
+from autotune.service.workers import work_long
 from autotune.studyfile import NAME
 from autotune.supervision import Task
 
@@ -57,9 +59,9 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
         return [LauncherBrief(name=name) for name in available_launchers()]
 
     @router.post("/estimate", responses=answers(404, 413, 415))
-    def estimate_cost(new: NewStudy) -> CostEstimate | None:
+    async def estimate_cost(new: NewStudy, request: Request) -> CostEstimate | None:
         """Estimate the remaining cost of a study; null without trials of its study file. Nothing is started."""
-        found = studies.estimate(new)
+        found = await work_long(request, partial(studies.estimate, new))
         return None if found is None else CostEstimate(**json_value(asdict(found)))
 
     @router.get("/studies", responses=answers())

@@ -5,10 +5,11 @@ import os
 import shlex
 import stat
 from collections import Counter
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 
 from autotune.batch.winner_script import commands_of
@@ -23,6 +24,7 @@ from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.service.summaries import row_models, rows_of
+from autotune.service.workers import Answer, answer_long, as_json, work_long
 from launchers import STDERR, STDOUT
 from launchers.sequence import last_folder
 from objectives.base import Metric
@@ -33,7 +35,7 @@ _WORD = 200
 _FILES: dict[str, dict[str, str]] = {"text/csv": {}, "application/json": {}}
 
 
-def read_choice(
+async def read_choice(
     where: Annotated[str, Query(max_length=1000, description="Comparisons: np >= 8, blas = fast, value < 3.")] = "",
     state: Annotated[str, Query(max_length=_WORD, description="Only trials of this state.")] = "",
     sort: Annotated[str, Query(max_length=_WORD, description="A parameter or a figure, such as value.")] = "trial",
@@ -51,55 +53,76 @@ def routes(studies: Studies) -> APIRouter:
     """Return the routes."""
     router = APIRouter(tags=["studies"])
 
-    @router.get("/studies/{name}/trials", responses=answers(404))
-    def list_trials(
+    @router.get("/studies/{name}/trials", response_model=Trials, responses=answers(404))
+    async def list_trials(
         name: StudyName,
+        request: Request,
         after: Annotated[int, Query(ge=-1, lt=2**31, description="Only trials with greater numbers.")] = -1,
         limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
-    ) -> Trials:
+    ) -> Response:
         """List the trials of a study, by number."""
-        rows, following = rows_of(studies.summary(name), after, limit)
-        return Trials(trials=rows, next=following)
 
-    @router.get("/studies/{name}/table", responses=answers(404))
-    def show_table(
+        def make() -> Answer:
+            rows, following = rows_of(studies.summary(name), after, limit)
+            return as_json(Trials(trials=rows, next=following))
+
+        return await answer_long(request, partial(studies.key, name, "trials", request.url.query), make)
+
+    @router.get("/studies/{name}/table", response_model=TrialPage, responses=answers(404))
+    async def show_table(
         name: StudyName,
         choice: Chosen,
+        request: Request,
         offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    ) -> TrialPage:
+    ) -> Response:
         """List a page of the chosen trials of a study, sorted."""
-        summary = studies.summary(name)
-        trials = choice.trials(summary)
-        return TrialPage(
-            trials=row_models(summary, trials[offset : offset + limit]),
-            total=len(trials),
-            states=dict(sorted(Counter(map(state_of, summary.trials)).items())),
-            parameters=[parameter["name"] for parameter in summary.definition.space["parameters"]],
-        )
+
+        def make() -> Answer:
+            summary = studies.summary(name)
+            trials = choice.trials(summary)
+            page = TrialPage(
+                trials=row_models(summary, trials[offset : offset + limit]),
+                total=len(trials),
+                states=dict(sorted(Counter(map(state_of, summary.trials)).items())),
+                parameters=[parameter["name"] for parameter in summary.definition.space["parameters"]],
+            )
+            return as_json(page)
+
+        return await answer_long(request, partial(studies.key, name, "table", request.url.query), make)
 
     @router.get(
         "/studies/{name}/table.{form}", response_class=Response, responses=answers(404) | {200: {"content": _FILES}}
     )
-    def save_table(name: StudyName, form: Literal["csv", "json"], choice: Chosen) -> Response:
+    async def save_table(name: StudyName, form: Literal["csv", "json"], choice: Chosen, request: Request) -> Response:
         """Send the chosen trials of a study as a file, with the columns of `autotune trials --format csv`."""
-        summary = studies.summary(name)
-        columns = trial_columns(summary.standings, summary.definition)
-        rows = [json_value(row_of(trial, columns)) for trial in choice.trials(summary)]
-        text = as_csv(rows) if form == "csv" else json.dumps(rows, indent=1) + "\n"
-        kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
-        about = f'attachment; filename="{name}-trials.{form}"'
-        return Response(text, media_type=kind, headers={"Content-Disposition": about})
+
+        def make() -> Answer:
+            summary = studies.summary(name)
+            columns = trial_columns(summary.standings, summary.definition)
+            rows = [json_value(row_of(trial, columns)) for trial in choice.trials(summary)]
+            text = as_csv(rows) if form == "csv" else json.dumps(rows, indent=1) + "\n"
+            kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
+            about = f'attachment; filename="{name}-trials.{form}"'
+            return Answer(text.encode(), kind, {"Content-Disposition": about})
+
+        return await answer_long(request, partial(studies.key, name, "file", form, request.url.query), make)
 
     @router.get("/studies/{name}/trials/{trial}", responses=answers(404))
-    def show_trial(name: StudyName, trial: TrialNumber) -> TrialDetail:
+    async def show_trial(name: StudyName, trial: TrialNumber, request: Request) -> TrialDetail:
         """Show a trial with its runs, and the end of the output of each."""
-        summary = studies.summary(name)
-        rows, _ = rows_of(summary, trial - 1, 1)
-        if not rows or rows[0].trial != trial:
-            raise ProblemError(404, f"study {name!r} has no trial {trial}")
-        runs = [run for run in studies.store(name).runs() if run.trial == trial]
-        return TrialDetail(trial=rows[0], made=[TrialRun(**_run_fields(run, summary.standings.metric)) for run in runs])
+
+        def read() -> TrialDetail:
+            summary = studies.summary(name)
+            rows, _ = rows_of(summary, trial - 1, 1)
+            if not rows or rows[0].trial != trial:
+                raise ProblemError(404, f"study {name!r} has no trial {trial}")
+            runs = [run for run in studies.store(name).runs() if run.trial == trial]
+            made = [TrialRun(**_run_fields(run, summary.standings.metric)) for run in runs]
+            return TrialDetail(trial=rows[0], made=made)
+
+        # Not kept: the folders of runs, with their output, may be removed at any time.
+        return await work_long(request, read)
 
     return router
 

@@ -33,6 +33,12 @@ def test_what_is_missing_or_unknown_is_said():
     assert errors_of(NewStudy, command="rm") == {"study": "it is missing", "command": "there is no such field"}
 
 
+def test_of_many_unknown_fields_the_first_are_named():
+    found = errors_of(NewStudy, study="qe", **{f"key{number}": 1 for number in range(5500)})
+    assert list(found)[:2] == ["key0", "key1"]
+    assert list(found)[19:] == ["key19", "5480 more"]
+
+
 def test_what_has_no_words_keeps_those_of_pydantic_and_long_values_are_cut():
     found = field_errors([{"loc": ("body", 3), "type": "json_invalid", "msg": "JSON decode error", "input": {}}])
     assert found == {"the request": "JSON decode error"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.autotune.service import test_access, test_predictor
+from tests.autotune.service import test_access, test_workers
 from tests.autotune.service.serving import serving
 
 DOCS = Path(__file__).parents[3] / "docs" / "service.md"
@@ -83,7 +83,9 @@ ELSEWHERE = {
     "a body of more than 64 KiB, announced or not": test_access.test_a_body_that_is_too_long_is_not_read,
     "more than the token is for": test_access.test_a_token_may_do_what_it_was_made_for,
     "a body that does not arrive within 20 s": test_access.test_a_body_that_does_not_come_is_not_waited_for,
-    "a prediction while four others wait, or one takes more than 20 s": test_predictor.test_few_questions_wait,
+    "a report, picture, table, prediction or other long answer while 32 wait, or those before take more than 20 s": (
+        test_workers.test_two_are_made_at_a_time_few_wait_and_none_for_long
+    ),
     "more than 128 requests at once, or 1000 followers": (
         test_access.test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart
     ),

@@ -7,8 +7,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from autotune.service.callers import CallerKind
+from autotune.service.limiter import Limiter
 from autotune.service.problems import handle_problems
 from autotune.service.routes.trials import routes
+from autotune.service.settings import Limits
 from tests.autotune.pictures.studies import summary, trial
 from tests.support.fakes import capped, took
 
@@ -20,15 +23,22 @@ class Stored:
         trials = (trial(number, took(5.0 - number / 20.0), np=1 + number % 4) for number in range(69))
         return summary(*trials, trial(69, capped(6.0), np=3))
 
+    def key(self, name, *what):
+        return name, *what
+
 
 @pytest.fixture(scope="module")
 def asked():
     app = FastAPI()
     app.include_router(routes(Stored()))
     handle_problems(app)
+    limited = Limiter(app, Limits())
+
+    async def served(scope, receive, send):
+        await limited({**scope, "state": {"caller": CallerKind.OWN}}, receive, send)
 
     async def answer(path):
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://paper") as client:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://paper") as client:
             return await client.get(f"/studies/paper/{path}")
 
     return lambda path: asyncio.run(answer(path))
