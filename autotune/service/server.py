@@ -4,6 +4,7 @@ import asyncio
 import logging
 import resource
 import socket
+import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,8 @@ _PATIENCE_S = 2
 _TAKEN_AT_ONCE = 8
 # Connections that wait in the kernel to be accepted.
 _BACKLOG = 4096
+# For as long a thread that draws keeps the event loop waiting; with Python's 5 ms the turns of a busy service add up.
+_SWITCH_S = 0.001
 # After a warning the same one is left out for this time.
 _SILENT_S = 60.0
 # More are of no use here, and some programs close every descriptor that they could have.
@@ -84,6 +87,7 @@ class Server(uvicorn.Server):
 
 def run(app: FastAPI, *listening: socket.socket) -> None:
     """Serve the application of `create_app` until a signal ends the server."""
+    sys.setswitchinterval(_SWITCH_S)
     connections = OpenConnections(app.state.limits, _more_descriptors())
     config = uvicorn.Config(
         app,

@@ -21,7 +21,7 @@ from autotune.service.callers import CallerKind
 from autotune.service.problems import ProblemError
 
 # Together fewer than the threads of Starlette, which are 40.
-_PLACES = {CallerKind.OWN: 24, CallerKind.TOKEN: 8}
+_PLACES = {CallerKind.OWN: 24, CallerKind.TOKEN: 4}
 _LONG = 2
 _WAITING = 32
 _PATIENCE_S = 20.0
