@@ -1,7 +1,7 @@
 """Budgets: what the holder of a token, or an agent, may start. The owner of the service sets them."""
 
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,8 +25,11 @@ class Budget(BaseModel):
     time_s: float = Field(
         3600.0, gt=0, allow_inf_nan=False, description="The longest time in which each starts trials."
     )
-    prefix: Annotated[str, Field(pattern=NAME, max_length=80)] = Field(
-        "agent-", description="The begin of their names; it is added to a name without it."
+    prefix: str = Field(
+        default="agent-",
+        pattern=NAME,
+        max_length=80,
+        description="The start of their names; it is added to a name without it.",
     )
 
     def name_of(self, wanted: str, there: Collection[str]) -> str:

@@ -53,7 +53,7 @@ def mcp(
         budget = Budget(studies=studies, trials=trials, time_s=time_s, prefix=prefix)
     except ValueError:
         msg = (
-            f"--prefix: {prefix!r} was given; it must be the begin of a study's name, of letters, digits and . _ -, "
+            f"--prefix: {prefix!r} was given; it must be the start of a study's name, of letters, digits and . _ -, "
             "such as agent-"
         )
         raise AutotuneError(msg) from None

@@ -161,7 +161,7 @@ def token(
     expires_s = None if expires is None else _parse_option("--expires", expires)
     budget = None
     if studies is not None:
-        if scope != Scope.OPERATE:
+        if scope != "operate":
             msg = f"--studies needs --scope operate, which allows to start studies; --scope {scope} was given"
             raise AutotuneError(msg)
         budget = Budget(studies=studies, trials=trials, time_s=_parse_option("--timeout", timeout))

@@ -160,18 +160,18 @@ def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):
 
 def test_requests_at_once_start_no_more_studies_than_a_budget_allows(studies, monkeypatch):
     begin = threading.Barrier(6)
-    started = StudySupervisor.submit
+    started = AskTellStudies.submit
 
     def submit(self, order):
         time.sleep(0.05)  # the others have counted by then, if they can
         return started(self, order)
 
-    monkeypatch.setattr(StudySupervisor, "submit", submit)
+    monkeypatch.setattr(AskTellStudies, "submit", submit)
 
     def ask(number):
         begin.wait()
         try:
-            return studies.start(NewStudy(study="sleepy", name=f"n{number}"), "bot", Budget(studies=1)).name
+            return studies.start(NewStudy(study="outside", name=f"n{number}"), "bot", Budget(studies=1)).name
         except AutotuneError as error:
             return str(error)
 
