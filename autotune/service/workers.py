@@ -21,7 +21,7 @@ from autotune.service.callers import CallerKind
 from autotune.service.problems import ProblemError
 
 # Together fewer than the threads of Starlette, which are 40.
-_PLACES = {CallerKind.OWN: 24, CallerKind.TOKEN: 4}
+PLACES = {CallerKind.OWN: 24, CallerKind.TOKEN: 4}
 _LONG = 2
 _WAITING = 32
 _PATIENCE_S = 20.0
@@ -45,7 +45,7 @@ class Answer:
 
 def as_json(value: Any) -> Answer:  # noqa: ANN401  models, also in lists
     """Return an answer in JSON."""
-    return Answer(to_json(value), "application/json")
+    return Answer(to_json(value, inf_nan_mode="null"), "application/json")
 
 
 class KeptAnswers:
@@ -164,7 +164,7 @@ class Place:
 def workers_by_kind() -> dict[CallerKind, Workers]:
     """Return the workers of each kind of caller. What one kind has made is kept for all."""
     kept = KeptAnswers()
-    return {kind: Workers(kept, places) for kind, places in _PLACES.items()}
+    return {kind: Workers(kept, places) for kind, places in PLACES.items()}
 
 
 async def answer_long(request: Request, find_key: Callable[[], Hashable], make: Callable[[], Answer]) -> Response:

@@ -8,7 +8,7 @@ import pytest
 
 from autotune.service.callers import CallerKind
 from autotune.service.problems import ProblemError
-from autotune.service.workers import Answer, KeptAnswers, Place, Workers, answer_long, workers_by_kind
+from autotune.service.workers import PLACES, Answer, KeptAnswers, Place, Workers, answer_long, workers_by_kind
 
 
 class Made:
@@ -83,9 +83,10 @@ def test_two_are_made_at_a_time_few_wait_and_none_for_long(made):
 def test_each_kind_of_caller_has_workers_and_places_of_its_own(made):
     async def scene():
         by_kind = workers_by_kind()
+        assert sum(PLACES.values()) < 40  # the threads of Starlette
         own, others = by_kind[CallerKind.OWN], by_kind[CallerKind.TOKEN]
         asking = [asyncio.create_task(others.answer(n, made.maker("theirs"))) for n in range(20)]
-        places = [Place(others) for _ in range(8)]
+        places = [Place(others) for _ in range(PLACES[CallerKind.TOKEN])]
         for place in places:
             await place.take()
         await settle(made, 2)
