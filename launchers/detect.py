@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from launchers.ask import find_printed_text
 from launchers.environment import job_environment
 from launchers.mpi import MpiFlavour, mpi_environment, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI, uses_prrte
+from launchers.software.ask import find_printed_text
 
 # On a login node `mpirun` may be a script that contacts a licence server or a slow file system.
 _PATIENCE_S = 20.0

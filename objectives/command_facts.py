@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers.ask import find_printed_text
+from launchers.software.ask import find_printed_text
 from objectives.base import PlanError
 from objectives.patterns import NO_PATTERN, SlowPatternError, find_first
 from objectives.quantity import to_number

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from launchers.ask import ask
+from launchers.software.ask import ask
 from launchers.software.digest import file_digest, text_digest
 from launchers.software.transient_errors import is_transient
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from launchers.ask import ask
+from launchers.software.ask import ask
 from launchers.software.digest import file_digest, text_digest
 
 _TIMEOUT_S = 3600

@@ -17,8 +17,8 @@ from autotune.agents.answers import answer_of
 from autotune.agents.tools import TOOLS, Tool, ToolContext
 from autotune.client import Client, ServiceError
 from autotune.errors import AutotuneError
-from autotune.service.budgets import Budget
 from autotune.service.invalid import field_errors
+from autotune.service.models.budgets import Budget
 from autotune.service.scopes import Scope
 
 INSTRUCTIONS = (

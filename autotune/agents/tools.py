@@ -8,7 +8,7 @@ from typing import Any
 from autotune.agents import arguments as given
 from autotune.client import Client, ServiceError
 from autotune.held_folders import temporary_folder
-from autotune.service.budgets import Budget
+from autotune.service.models.budgets import Budget
 from autotune.service.scopes import Scope
 
 Json = Any

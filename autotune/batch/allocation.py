@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from launchers.ask import ask
 from launchers.batch_systems.registry import all_batch_systems
 from launchers.batch_systems.system import Allocation
+from launchers.software.ask import ask
 
 _PATIENCE_S = 30.0
 

@@ -20,12 +20,12 @@ from types import MappingProxyType
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from autotune.batch.allocation import read
-from launchers.ask import ask
 from launchers.cpus import CPUS, parse_cpu_list
 from launchers.detect import detect, lacks_tm
 from launchers.job import Job, Resources
 from launchers.mpi import CannotStartRanksError, MpiFlavour, MpiStart, mpi_environment
 from launchers.mpi_command import mpi_argv
+from launchers.software.ask import ask
 
 TOKEN_FILE = "token"  # noqa: S105  shows that the node sees the folder of the submitting host
 

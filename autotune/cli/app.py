@@ -50,7 +50,7 @@ def main() -> None:
             raise
         from autotune.cli.common import errors
 
-        errors().print(f"autotune: {error}", markup=False, highlight=False, soft_wrap=True)
+        errors().print(f"autotune: {error}", highlight=False, soft_wrap=True)
         if isinstance(error, AutotuneError) and error.leaves_threads:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -178,7 +178,7 @@ def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool =
     if path is None or path.exists() or not (may_be_new or storage == DEFAULT_STORAGE):
         return urls
     if storage != DEFAULT_STORAGE:
-        errors().print(f"no storage at {path} yet: predicting without it", markup=False)
+        errors().print(f"no storage at {path} yet: predicting without it")
     return urls[1:]
 
 

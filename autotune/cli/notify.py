@@ -69,7 +69,7 @@ class Receiver:
         sender.start()
         sender.join(_PATIENCE_S + _GRACE_S)
         for failure in tuple(failures):
-            errors().print(f"--notify: {self._name}: {failure}", markup=False)
+            errors().print(f"--notify: {self._name}: {failure}")
 
     @property
     def _name(self) -> str:

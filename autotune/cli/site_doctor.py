@@ -62,7 +62,7 @@ def probe_site(
     folder = _make_folder()
     queue = BatchLauncher(system.scheduler, chosen, prefix="autotune")
     try:
-        found = probe(queue, system, folder, patience_s, lambda text: errors().print(text, markup=False))
+        found = probe(queue, system, folder, patience_s, lambda text: errors().print(text))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if as_json:
@@ -71,7 +71,7 @@ def probe_site(
         print_json({"system": chosen.scheduler, **findings, "sentences": site_sentences(found)})
     else:
         for sentence in site_sentences(found):
-            output().print(sentence, markup=False)
+            output().print(sentence)
     if not found.sights:
         raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
     if target is not None:
@@ -118,7 +118,7 @@ def _check_target(target: Path) -> None:
 def _confirm(what: str, *, yes: bool) -> None:
     """Print what is about to happen, and ask the user to confirm unless `yes`."""
     if yes:
-        errors().print(what, markup=False)
+        errors().print(what)
     else:
         _ask(what, "add --yes to do it without asking", "--yes")
 
@@ -157,4 +157,4 @@ def _write(target: Path, text: str) -> None:
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror}"
         raise typer.BadParameter(msg, param_hint="--write") from None
-    errors().print(f"wrote {target}: check it, then use it with --site {target}", markup=False)
+    errors().print(f"wrote {target}: check it, then use it with --site {target}")

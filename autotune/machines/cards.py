@@ -7,9 +7,9 @@ from pathlib import Path
 
 from autotune.errors import CannotRunHereError
 from autotune.machines.this_machine import read_or_empty
-from launchers.ask import ask
 from launchers.card import Card, cards_in_environment, is_visible, visible_to_hip
 from launchers.cpus import parse_cpu_list
+from launchers.software.ask import ask
 
 _PATIENCE_S = 60.0  # the tool may first have to load the driver, for one card after the other
 _PCI = Path("/sys/bus/pci/devices")

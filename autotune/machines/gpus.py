@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autotune.machines.description import Gpu
 from autotune.machines.this_machine import read_or_empty
-from launchers.ask import ask
+from launchers.software.ask import ask
 
 _PATIENCE_S = 10.0
 # Older drivers do not know compute_cap, and refuse the whole query because of it.

@@ -10,12 +10,12 @@ from pathlib import Path
 from autotune.held_folders import temporary_folder
 from autotune.machines import pingpong_rank
 from autotune.machines.figure import Figure, best_figure, median_figure
-from launchers.ask import ask
 from launchers.base import LaunchError
 from launchers.job import STDERR, STDOUT, Job, Resources
 from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour, MpiStart
 from launchers.run import run
+from launchers.software.ask import ask
 
 SOURCE = Path(__file__).with_name("pingpong.c")
 BY_PYTHON = "there is no mpicc with mpi.h: the latency has the time in it that Python's calls take, about 1 us"

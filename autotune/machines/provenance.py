@@ -12,9 +12,9 @@ from pathlib import Path
 
 from autotune import __version__
 from autotune.machines.this_machine import Machine, read_or_empty
-from launchers.ask import ask
 from launchers.cpus import CPUS
 from launchers.mpi import MpiFlavour
+from launchers.software.ask import ask
 
 _PROC = Path("/proc")
 _GIT_PATIENCE_S = 5.0

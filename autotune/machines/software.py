@@ -9,9 +9,9 @@ from pathlib import Path
 
 from autotune.machines.description import Software
 from autotune.machines.this_machine import read_or_empty
-from launchers.ask import ask
 from launchers.batch_systems.registry import all_batch_systems
 from launchers.detect import detect
+from launchers.software.ask import ask
 from objectives.blas import LIBRARY, system_blas
 
 # Libraries for linear algebra that a program may be linked with, the usual name first.

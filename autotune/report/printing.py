@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autotune.errors import CannotRunHereError
-from launchers.ask import ask
+from launchers.software.ask import ask
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 """Browsers that can print without a window; Firefox cannot."""

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from autotune.batch.launcher_names import launcher_names
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
-from autotune.service.budgets import LONGEST_NAME
 from autotune.service.catalogue import CatalogueStudy
+from autotune.service.models.budgets import LONGEST_NAME
 from autotune.service.models.orders import NewStudy
 from autotune.supervision import Order
 from launchers.cpus import parse_cpu_list

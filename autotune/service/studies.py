@@ -17,10 +17,10 @@ from autotune.records.labels import Labels
 from autotune.results.estimate import Estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
-from autotune.service.budgets import Budget
 from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.hub import LIST, News, TopicFailures
 from autotune.service.json_values import json_value, with_tilde
+from autotune.service.models.budgets import Budget
 from autotune.service.models.orders import NewStudy
 from autotune.service.models.studies import Known, RunningRun, StudyBrief, StudyDetail
 from autotune.service.ordering import free_name, new_study_or_none, order_like, order_of

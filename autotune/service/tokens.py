@@ -18,7 +18,7 @@ from autotune.client import TOKEN_HEADER, is_only_ours, start_token_file
 from autotune.errors import AutotuneError, CannotRunHereError, StorageError
 from autotune.execution.user_folder import user_folder
 from autotune.files import replace_file
-from autotune.service.budgets import Budget
+from autotune.service.models.budgets import Budget
 from autotune.service.scopes import Scope
 
 TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from launchers.ask import ask
+from launchers.software.ask import ask
 
 
 class QueryError(Exception):

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from launchers import ask as module
-from launchers.ask import ask, find_printed_text
+from launchers.software import ask as module
+from launchers.software.ask import ask, find_printed_text
 from tests.support.waiting import wait_for
 
 

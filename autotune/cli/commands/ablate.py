@@ -62,7 +62,7 @@ def ablate(
         if chart is not None and path is not None:
             save(replace(chart, title=f"study {name}: what each option is worth"), path)
             if not session.as_json:
-                output().print(f"picture: {path}", markup=False)
+                output().print(f"picture: {path}")
 
 
 def _print_effects(ablation: "Ablation", definition: "Definition") -> None:
@@ -72,10 +72,10 @@ def _print_effects(ablation: "Ablation", definition: "Definition") -> None:
         output().print(table_of(one, metric.name if ablation.further else None))
         for effect in one.effects:
             if effect.why:
-                output().print(f"{effect.name}: {effect.why}", markup=False)
+                output().print(f"{effect.name}: {effect.why}")
         for line in lines(bars(one, metric), metric):
-            output().print(line, markup=False)
-    output().print(conclusion(ablation), markup=False)
+            output().print(line)
+    output().print(conclusion(ablation))
 
 
 def _report_no_winner(settings: "SessionSettings", *, as_json: bool) -> None:
@@ -90,7 +90,7 @@ def _report_no_winner(settings: "SessionSettings", *, as_json: bool) -> None:
     summary = summarise(open_stored_study(settings.url, settings.name))
     why = (summary.verdict_sentence() or "no configuration of this study is better than the default").rstrip(".")
     if not as_json:
-        output().print(f"{why}: there is no winner to ablate", markup=False)
+        output().print(f"{why}: there is no winner to ablate")
     if summary.nearest is not None:
         raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
 
@@ -115,7 +115,7 @@ def table_of(ablation: Ablation, metric: str | None = None) -> "Table":
     table = Table(Column("option", overflow="fold"), *measured, "", title=title)
     for effect in ablation.effects:
         table.add_row(
-            "\n".join(_change(effect, name) for name in effect.parameters).replace("[", r"\["),
+            "\n".join(_change(effect, name) for name in effect.parameters),
             _figure_lines(effect.alone, effect.alone_with),
             _figure_lines(effect.within, effect.within_with),
             effect.worth.value,
@@ -131,7 +131,7 @@ def _change(effect: OptionEffect, name: str) -> str:
 def _figure_lines(interval: Interval | None, others: Sequence[str]) -> str:
     """Return a ratio and its interval on separate lines, so that the table fits 80 columns."""
     lines = ["not measured"] if interval is None else [f"{interval[0]:.3f}x", f"{interval[1]:.3f} to {interval[2]:.3f}"]
-    return "\n".join(filter(None, (*lines, alongside(others)))).replace("[", r"\[")
+    return "\n".join(filter(None, (*lines, alongside(others))))
 
 
 def _interval(interval: Interval) -> str:

@@ -79,9 +79,9 @@ def _print_state(store: "ReadableStudy", summary: "Summary", *, as_json: bool) -
         preference = None if summary.preference is None else summary.preference.to_dict()
         print_json(summary.to_dict() | {"weights": preference, "to_use": _to_use(store, summary)})
         return
-    output().print(summary.text(), markup=False)
+    output().print(summary.text())
     for line in _lines_to_use(store, summary):
-        output().print(line, markup=False, soft_wrap=True)
+        output().print(line, soft_wrap=True)
 
 
 def _why_nothing_worked(summary: "Summary") -> str:
@@ -145,7 +145,7 @@ def _print_or_write_table(store: "ReadableStudy", summary: "Summary", rules: Pat
     if rules is None and as_json:
         print_json(summary.to_dict() | {"decisions": None if table is None else table.to_dict()})
     elif rules is None:
-        output().print(summary.text(), markup=False)
+        output().print(summary.text())
         if table is not None:
             _print_table(table)
     if table is None:
@@ -153,7 +153,7 @@ def _print_or_write_table(store: "ReadableStudy", summary: "Summary", rules: Pat
         raise NothingWorkedError(msg)
     if rules is not None:
         for path in _write_rules(store, table, rules):
-            output().print(f"wrote {path}", markup=False, soft_wrap=True)
+            output().print(f"wrote {path}", soft_wrap=True)
         left_out = sum(not decision.is_confirmed for decision in table.changed)
         if left_out:
             output().print(

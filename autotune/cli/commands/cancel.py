@@ -16,7 +16,7 @@ def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson 
     """
     from autotune.coordination.cancel_jobs import cancel_jobs
 
-    done = cancel_jobs(storage_url(storage), name, lambda text: errors().print(text, markup=False))
+    done = cancel_jobs(storage_url(storage), name, lambda text: errors().print(text))
     if as_json:
         print_json(asdict(done))
     else:
@@ -25,7 +25,7 @@ def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson 
             *([f"already ended: {_jobs(done.ended)}; the same study command collects them"] if done.ended else []),
         ]
         if lines or not done.left:
-            output().print("\n".join(lines) or f"study {name!r} has no job in a queue", markup=False)
+            output().print("\n".join(lines) or f"study {name!r} has no job in a queue")
     if done.left:
         why = f" ({done.trouble})" if done.trouble else ""
         msg = f"could not cancel {_jobs(done.left)}{why}; repeat the command when the scheduler answers"

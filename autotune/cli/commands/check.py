@@ -84,7 +84,7 @@ def check(
         if code is ExitCode.OK:
             own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
             result = "read" if static else "right"
-            output().print(f"{result}; next: autotune study {_quote(name)}{own}", markup=False)
+            output().print(f"{result}; next: autotune study {_quote(name)}{own}")
     raise typer.Exit(code)
 
 
@@ -103,7 +103,7 @@ def _run_once(
     from autotune.planning.trial_run import run_default
 
     def say(text: str) -> None:
-        errors().print(text, markup=False)
+        errors().print(text)
 
     work = f"the check of {claim_purpose(report.study.name)}"
     try:
@@ -135,52 +135,50 @@ def _print(path: Path, report: "CheckReport") -> None:
     if report.mistakes:
         plural = "mistake" if len(report.mistakes) == 1 else "mistakes"
         typed = all(isinstance(problem, OptionProblem) for problem in report.mistakes)
-        errors().print(f"{'command line' if typed else path}: {len(report.mistakes)} {plural}", markup=False)
+        errors().print(f"{'command line' if typed else path}: {len(report.mistakes)} {plural}")
     for problem in report.mistakes:
-        errors().print(_indent(str(problem)), markup=False)
+        errors().print(_indent(str(problem)))
     for problem in report.missing:
-        errors().print(f"missing here: {_indent(str(problem)).lstrip()}", markup=False)
+        errors().print(f"missing here: {_indent(str(problem)).lstrip()}")
     for note in report.notes:
-        errors().print(note, markup=False)
+        errors().print(note)
     if report.plan is not None and report.space is not None:
         _print_plan(report)
     for warning in report.warnings:
-        output().print(f"warning: {warning}", markup=False)
+        output().print(f"warning: {warning}")
 
 
 def _print_plan(report: "CheckReport") -> None:
     assert report.space is not None
     size = report.space.size
     about = "" if size.exact else "about "
-    output().print(
-        f"space: {about}{size.value} valid configurations of {report.space.raw_size} combinations", markup=False
-    )
+    output().print(f"space: {about}{size.value} valid configurations of {report.space.raw_size} combinations")
     target, *others = report.metrics
     aim = "as large as possible" if target.direction == "maximize" else "as small as possible"
     also = f"; also recorded: {', '.join(metric.name for metric in others)}" if others else ""
     unit = f" in {target.unit}" if target.unit else ""
-    output().print(f"optimised: {target.name}{unit}, {aim}{also}", markup=False)
-    output().print(f"default: {with_derived(report.space, report.space.default())}", markup=False)
+    output().print(f"optimised: {target.name}{unit}, {aim}{also}")
+    output().print(f"default: {with_derived(report.space, report.space.default())}")
     if report.command:
         for line in report.command.splitlines():
-            output().print(f"command: {line}", markup=False)
+            output().print(f"command: {line}")
 
 
 def _print_run(tried: "TrialRun") -> None:
-    output().print(f"run: exit code {tried.exit_code}, {tried.usage.elapsed_s:.3g} s", markup=False)
+    output().print(f"run: exit code {tried.exit_code}, {tried.usage.elapsed_s:.3g} s")
     for reading in (*tried.metrics, *([tried.answer] if tried.answer else [])):
-        output().print(f"  {_reading_text(reading)}", markup=False)
+        output().print(f"  {_reading_text(reading)}")
     if tried.steps:
         asked = "" if tried.asked_steps is None else f"; asked to stop after step {tried.asked_steps}"
-        output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}{asked}", markup=False)
+        output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}{asked}")
     if tried.steps_doubt:
-        output().print(f"warning: {tried.steps_doubt}", markup=False)
+        output().print(f"warning: {tried.steps_doubt}")
     if tried.complaint and tried.failure is None:
-        output().print(f"warning: the run printed an error: {tried.complaint}", markup=False)
+        output().print(f"warning: the run printed an error: {tried.complaint}")
     if tried.failure is not None:
-        errors().print(f"the run failed: {tried.failure}", markup=False)
+        errors().print(f"the run failed: {tried.failure}")
         for line in tried.tail:
-            errors().print(f"  {line}", markup=False)
+            errors().print(f"  {line}")
 
 
 def _reading_text(reading: "Reading") -> str:
@@ -250,19 +248,18 @@ def _show_space(
         )
         return
     for note in prepared.plan.notes:
-        errors().print(note, markup=False)
+        errors().print(note)
     about = "" if size.exact else f"about (+-{size.relative_error:.0%}) "
     output().print(
         f"{about}{size.value} valid configurations of {built.raw_size} combinations; sampling: {built.sampling}",
-        markup=False,
     )
     output().print(_parameters(built))
     output().print(_constraints(built))
     if built.derived:
         output().print(_table_of_derived_values(built))
-    output().print(f"default: {with_derived(built, built.default())}", markup=False)
+    output().print(f"default: {with_derived(built, built.default())}")
     for one in drawn:
-        output().print(f"sample:  {with_derived(built, one)}", markup=False)
+        output().print(f"sample:  {with_derived(built, one)}")
 
 
 def _check_configuration(built: "Space", text: str, *, as_json: bool) -> None:
@@ -271,7 +268,7 @@ def _check_configuration(built: "Space", text: str, *, as_json: bool) -> None:
         print_json({"valid": not violations, "violations": violations})
     else:
         for violation in violations or ["valid"]:
-            output().print(violation, markup=False)
+            output().print(violation)
     if violations:
         raise typer.Exit(1)
 
@@ -310,7 +307,6 @@ def _number(text: str) -> int | float | str:
 
 
 def _parameters(built: "Space") -> "Table":
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("parameter", "values", "default", "exists when", "what it is")
@@ -320,25 +316,23 @@ def _parameters(built: "Space") -> "Table":
         if parameter.optional:
             listed = f"unset, {listed}"
         default = "" if parameter.default is None else value_text(parameter.default)
-        table.add_row(*map(escape, (parameter.name, listed, default, parameter.when or "", parameter.help)))
+        table.add_row(parameter.name, listed, default, parameter.when or "", parameter.help)
     return table
 
 
 def _table_of_derived_values(built: "Space") -> "Table":
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("derived value", "expression")
     for name, expression in built.derived.items():
-        table.add_row(escape(name), escape(expression))
+        table.add_row(name, expression)
     return table
 
 
 def _constraints(built: "Space") -> "Table":
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("constraint", "rule", "reason")
     for constraint in built.constraints:
-        table.add_row(*map(escape, (constraint.name, constraint.rule, constraint.reason)))
+        table.add_row(constraint.name, constraint.rule, constraint.reason)
     return table

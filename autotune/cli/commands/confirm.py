@@ -51,7 +51,7 @@ def confirm(
         if session.as_json:
             print_json(summary.to_dict())
         else:
-            output().print(summary.best_text(), markup=False)
+            output().print(summary.best_text())
         if summary.nearest is not None:
             raise typer.Exit(ExitCode.NOTHING_FEASIBLE)
 

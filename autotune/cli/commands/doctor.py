@@ -16,9 +16,9 @@ from autotune.cli.options import AsJson, YesOption
 from autotune.cli.placement import LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.held_folders import TEMPORARY, abandoned_folders
-from launchers.ask import ask
 from launchers.meters.available import find_meters
 from launchers.shared_memory import find_abandoned
+from launchers.software.ask import ask
 from objectives import blas as blas_libraries
 from objectives.kind import Program
 from objectives.registry import OBJECTIVES
@@ -131,14 +131,14 @@ def doctor(
             }
         )
     else:
-        output().print(f"machine: {machine}", markup=False)
-        output().print(f"BLAS libraries to choose from: {', '.join(blas) or 'only the linked one'}", markup=False)
-        output().print("libraries: " + ", ".join(f"{n} {v}" for n, v in libraries.items()), markup=False)
+        output().print(f"machine: {machine}")
+        output().print(f"BLAS libraries to choose from: {', '.join(blas) or 'only the linked one'}")
+        output().print("libraries: " + ", ".join(f"{n} {v}" for n, v in libraries.items()))
         for meter in meters:
-            output().print(f"meter: {meter}", markup=False)
+            output().print(f"meter: {meter}")
         output().print(_table(findings))
         for warning in warnings:
-            output().print(f"warning: {warning}", markup=False, style="yellow")
+            output().print(f"warning: {warning}", style="yellow")
     if missing:
         raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
 
@@ -176,7 +176,6 @@ def _some(names: list[str]) -> str:
 
 
 def _table(findings: list[Finding]) -> "Table":
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("program", "for", "found", "if it is missing")
@@ -184,5 +183,5 @@ def _table(findings: list[Finding]) -> "Table":
         location = f"{finding.path} {finding.version}".strip() if finding.path else "missing"
         style = "red" if finding.path is None and finding.program.needed else ""
         cells = (finding.program.name, finding.program.purpose, location, finding.advice)
-        table.add_row(*map(escape, cells), style=style)
+        table.add_row(*cells, style=style)
     return table

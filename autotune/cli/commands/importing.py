@@ -98,17 +98,17 @@ def _import(
         machines_of = {"unknown_machines": unknown, "dry_run": dry_run}
         print_json(imported.to_dict() | machines_of | asdict(added))
         return
-    output().print(imported.text(), markup=False)
+    output().print(imported.text())
     for name in unknown:
         words = "only the name of this machine is known, so the model learns little from it"
-        errors().print(f"{name}: {words}; describe it with `autotune machine`", markup=False)
+        errors().print(f"{name}: {words}; describe it with `autotune machine`")
     under = f" (some under {', '.join(added.sources)})" if added.sources else ""
     result = (
         "dry run: nothing was imported"
         if dry_run
         else f"{hide_password(url)}: {added.new} new, {added.changed} changed, {added.same} were there already{under}"
     )
-    output().print(result, markup=False)
+    output().print(result)
 
 
 def _list(storage: str, *, as_json: bool) -> None:
@@ -130,7 +130,7 @@ def _list(storage: str, *, as_json: bool) -> None:
         return
     for row in rows:
         where = _SHIPPED if row["shipped"] else hide_password(url)
-        output().print(f"{row['rows']:>6}  {row['program']}, {where}: {row['source']}", markup=False)
+        output().print(f"{row['rows']:>6}  {row['program']}, {where}: {row['source']}")
 
 
 def _remove(storage: str, source: str, *, as_json: bool) -> None:
@@ -146,4 +146,4 @@ def _remove(storage: str, source: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"source": source, "removed": gone})
     else:
-        output().print(f"{hide_password(url)}: removed {gone} measurements of {source}", markup=False)
+        output().print(f"{hide_password(url)}: removed {gone} measurements of {source}")

@@ -82,13 +82,13 @@ def init(
         _write(name, text, force=force)
         if (study := proposal.program.study) is not None:
             ships = f"\nA study of this program ships, with more of its knobs: autotune study {study}"
-            output().print(ships, markup=False)
+            output().print(ships)
     if not context.meta.get(_COMMAND):
-        errors().print(f"note: no command was given: this is an example that tunes {Path(words[0]).name}", markup=False)
+        errors().print(f"note: no command was given: this is an example that tunes {Path(words[0]).name}")
     for note in (*proposal.notes, *parameter_notes(words, os.environ, this_machine().facts)):
-        errors().print(f"note: {note}", markup=False)
+        errors().print(f"note: {note}")
     if shutil.which(proposal.argv[0]) is None:
-        errors().print(f"note: no program {proposal.argv[0]} on this host", markup=False)
+        errors().print(f"note: no program {proposal.argv[0]} on this host")
 
 
 def _write(name: str, text: str, *, force: bool) -> None:
@@ -107,5 +107,5 @@ def _write(name: str, text: str, *, force: bool) -> None:
         msg = f"cannot write {name}: {error.strerror}"
         raise StudyFileError(msg) from error
     here = name if "/" in name else f"./{name}"
-    output().print(f"wrote {name}: read it, correct what is wrong, then\n", markup=False)
-    output().print(f"    autotune check {here} --run\n    autotune study {here}", markup=False)
+    output().print(f"wrote {name}: read it, correct what is wrong, then\n")
+    output().print(f"    autotune check {here} --run\n    autotune study {here}")

@@ -49,7 +49,7 @@ def machine(
         print_json(_to_dict(described))
     elif file is None:
         for line in description_lines(described):
-            output().print(line, markup=False)
+            output().print(line)
 
 
 def _measure() -> "MachineDescription":
@@ -96,7 +96,6 @@ def _write(file: Path, described: "MachineDescription") -> None:
 
 
 def _list(as_json: bool) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     from autotune.machines.catalogue import machine_files
@@ -109,11 +108,11 @@ def _list(as_json: bool) -> None:
     for name, described in machines.items():
         accelerators = f"{described.gpu.count or ''} {described.gpu.model or ''}".strip()
         table.add_row(
-            escape(name),
+            name,
             str(described.nodes.count or ""),
             str(described.cpu.cores_per_node or ""),
-            escape(accelerators),
-            escape(described.title),
+            accelerators,
+            described.title,
         )
     output().print(table)
 

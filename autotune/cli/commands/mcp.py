@@ -37,7 +37,7 @@ def mcp(
 
     try:
         from autotune.agents.server import Agent, serve
-        from autotune.service.budgets import Budget
+        from autotune.service.models.budgets import Budget
         from autotune.service.scopes import Scope
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"mcp", "mcp_types"}:

@@ -59,7 +59,7 @@ def model(
     for by in _BY:
         held_out[by] = []
         for held in judge_held_out(own, by):
-            errors().print(f"predicted without its {by}: {held.setting.place}, {held.setting.workload}", markup=False)
+            errors().print(f"predicted without its {by}: {held.setting.place}, {held.setting.workload}")
             held_out[by].append(held)
     if picture is not None:
         draw_calibration({f"without its {by}": _points(rows) for by, rows in held_out.items()}, picture)
@@ -72,7 +72,6 @@ def model(
 
 
 def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     by_program = {name: [row for row in known if row.setting.program == name] for name in _programs(known)}
@@ -81,9 +80,9 @@ def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
         return
     table = Table("program", "machines", "workloads", "values", "bounds", "failures")
     for name, rows in by_program.items():
-        table.add_row(escape(name), *map(str, _counts(rows).values()))
+        table.add_row(name, *map(str, _counts(rows).values()))
     output().print(table)
-    output().print("autotune model PROGRAM shows how well the model predicts a program", markup=False)
+    output().print("autotune model PROGRAM shows how well the model predicts a program")
 
 
 def _programs(known: "Sequence[Measured]") -> list[str]:
@@ -101,7 +100,6 @@ def _counts(rows: "Sequence[Measured]") -> dict[str, int]:
 
 
 def _print_data(own: "Sequence[Measured]") -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     sources = list(dict.fromkeys(row.setting.source for row in own))
@@ -112,14 +110,13 @@ def _print_data(own: "Sequence[Measured]") -> None:
         mine = [row for row in mine if row.setting.source == source]
         workloads, values = {row.setting.workload for row in mine}, sum(row.value is not None for row in mine)
         number = sources.index(source) + 1
-        table.add_row(escape(machine), escape(metric), str(len(workloads)), str(values), f"({number})")
+        table.add_row(machine, metric, str(len(workloads)), str(values), f"({number})")
     output().print(table)
     for number, source in enumerate(sources, start=1):
-        output().print(f"({number}) {source}", markup=False)
+        output().print(f"({number}) {source}")
 
 
 def _print_accuracy(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     if not rows:
@@ -140,13 +137,13 @@ def _print_accuracy(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
         defaults = [held.default for held in group if held.default is not None]
         default = f"{median(defaults):.2f}" if defaults else ""
         values, choices = str(sum(held.values for held in group)), _choices([held.choice for held in group])
-        table.add_row(escape(name), str(len(group)), values, default, choices)
-        times.add_row(escape(name), *_times([held.times for held in group]))
+        table.add_row(name, str(len(group)), values, default, choices)
+        times.add_row(name, *_times([held.times for held in group]))
     output().print(table)
     output().print(times)
     for name, group in groups.items():
         for doubt in dict.fromkeys(doubt for held in group for doubt in held.doubts):
-            output().print(f"{name}: {doubt}", markup=False)
+            output().print(f"{name}: {doubt}")
 
 
 def _choices(choices: "Sequence[Choice | None]") -> str:

@@ -100,11 +100,11 @@ def pilot(
     write_script(text, target, mode=0o700)
     if chain is not None:
         numbers = submit_chain(there.system, target.resolve(), chain)
-        output().print(f"submitted {', '.join(numbers)}: each starts when the one before has ended", markup=False)
+        output().print(f"submitted {', '.join(numbers)}: each starts when the one before has ended")
         return
     if there.lacks_account:
         output().print(f"put the project to charge in place of {PROJECT} first, there or in the site file")
-    output().print(f"submit it with: {pilot_form(there.system).submit} {shlex.quote(os.fspath(target))}", markup=False)
+    output().print(f"submit it with: {pilot_form(there.system).submit} {shlex.quote(os.fspath(target))}")
 
 
 @dataclass(frozen=True)

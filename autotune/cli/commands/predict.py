@@ -101,7 +101,7 @@ def predict(
             asked = question(chosen, one, local_launcher(), scratch)
             prepared = restrict(with_known_installation(asked, known), where or ())
             for note in prepared.plan.notes:
-                errors().print(note if len(targets) == 1 else f"{one.machine}: {note}", markup=False)
+                errors().print(note if len(targets) == 1 else f"{one.machine}: {note}")
             predictions[one.machine] = prediction = predicted(prepared, known, top)
             if script is not None:
                 write_script(_script(prepared, one, prediction, script, scratch), target)
@@ -137,21 +137,21 @@ def _print(prediction: "Prediction", size: str) -> None:
 
     metric = prediction.setting.metric
     for line in _remarks(prediction):
-        output().print(line, markup=False)
+        output().print(line)
     table = Table("", "configuration", _title(metric), ratio_title(metric))
     for number, proposal in enumerate(prediction.proposals, start=1):
         cells = (_cell(proposal.value, proposal.measured_runs), _gain(prediction, proposal))
-        table.add_row(str(number), configuration_text(proposal.configuration).replace("[", r"\["), *cells)
+        table.add_row(str(number), configuration_text(proposal.configuration), *cells)
     of_default = _cell(prediction.default_value, prediction.default_runs)
-    table.add_row("default", configuration_text(prediction.default).replace("[", r"\["), of_default, "")
+    table.add_row("default", configuration_text(prediction.default), of_default, "")
     output().print(table)
     if prediction.layout:
-        output().print(f"the first: {'; '.join(prediction.layout)}", markup=False)
+        output().print(f"the first: {'; '.join(prediction.layout)}")
     if prediction.reasons:
         reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
-        output().print(f"why the first is better or worse than the default: {reasons}", markup=False)
+        output().print(f"why the first is better or worse than the default: {reasons}")
     if not prediction.proposals:
-        output().print(f"nothing can be proposed for {prediction.setting.machine}", markup=False)
+        output().print(f"nothing can be proposed for {prediction.setting.machine}")
         return
     measured = sum(1 for proposal in prediction.proposals if proposal.measured_runs)
     how = "predicted, not measured"
@@ -162,7 +162,6 @@ def _print(prediction: "Prediction", size: str) -> None:
     output().print(
         f"{how}; {size} valid configurations on {prediction.setting.machine}; `autotune model` shows how often such "
         "intervals were right",
-        markup=False,
     )
 
 
@@ -184,7 +183,7 @@ def _compare(predictions: "Mapping[str, Prediction]", *, as_json: bool) -> None:
             machines_of.setdefault(line, []).append(machine)
     for line, about_machines in machines_of.items():
         about = "" if len(about_machines) == len(predictions) else f"{'; '.join(about_machines)}: "
-        output().print(f"{about}{line}", markup=False)
+        output().print(f"{about}{line}")
     metrics = list(dict.fromkeys(prediction.setting.metric for prediction in predictions.values()))
     table = Table("machine", "best configuration", *map(_title, metrics), ratio_title(metrics[0]))
     for machine, prediction in predictions.items():
@@ -194,10 +193,10 @@ def _compare(predictions: "Mapping[str, Prediction]", *, as_json: bool) -> None:
         words = ("nothing can be proposed", *values, "")
         if first is not None:
             words = (configuration_text(first.configuration), *values, _gain(prediction, first))
-        table.add_row(*(word.replace("[", r"\[") for word in (machine, *words)))
+        table.add_row(machine, *words)
     output().print(table)
     for ratio in ratios:
-        output().print(ratio.sentence(), markup=False)
+        output().print(ratio.sentence())
 
 
 def _remarks(prediction: "Prediction") -> list[str]:
@@ -206,9 +205,8 @@ def _remarks(prediction: "Prediction") -> list[str]:
 
 
 def _title(metric: "Metric") -> str:
-    """Return the title of a column of values, escaped for a table that interprets markup."""
-    title = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
-    return title.replace("[", r"\[")
+    """Return the title of a column of values."""
+    return f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
 
 
 def _cell(interval: "Interval | None", runs: int = 0) -> str:

@@ -59,7 +59,7 @@ def replay(
         prepared = prepare(chosen, this_machine(), local_launcher(), scratch)
         notes = [REPLAY_NOTICE, *prepared.plan.notes, *_coverage_note(prepared)]
         for note in notes:
-            errors().print(note, markup=False)
+            errors().print(note)
         with open_display(stopped="stopped: nothing was stored") as display:
             rows = budget_rows(chosen, prepared, numbers, seeds, display)
     metric, limits = prepared.definition.target, limits_in(chosen, prepared)
@@ -84,7 +84,7 @@ def replay(
     value = "none" if best is None else f"{best:.4g} {metric.unit}"
     of_those = f" of those that keep {join_words([str(limit) for limit in limits])}" if limits else ""
     judged = "a found configuration is judged by the median of its recorded runs"
-    output().print(f"best recorded{of_those}: {value}; {judged}", markup=False)
+    output().print(f"best recorded{of_those}: {value}; {judged}")
 
 
 def _numbers(text: str) -> list[int]:

@@ -80,7 +80,7 @@ def report(
     if pdf is None or target is not None or form is not ReportFormat.HTML:
         _write_report(document, form, drawn, target)
     if png is not None:
-        errors().print(f"pictures: {len(drawn)} in {png}", markup=False)
+        errors().print(f"pictures: {len(drawn)} in {png}")
 
 
 def picture(
@@ -116,11 +116,11 @@ def picture(
         columns = [Column(title) for title in chart.table.columns]
         rows = [["" if cell is None else str(cell) for cell in row] for row in chart.table.rows]
         output().print(fit_table(columns, rows, output()))
-        output().print(chart.description, markup=False, soft_wrap=True)
+        output().print(chart.description, soft_wrap=True)
     if target is not None or not as_json:
         path = target or Path("-".join([name, *named]).replace(os.sep, "-").replace(" ", "-") + ".png")
         save(chart, path, named_by="--output")
-        errors().print(f"picture: {path}", markup=False)
+        errors().print(f"picture: {path}")
 
 
 def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
@@ -149,7 +149,7 @@ def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJ
     rows = [[one.name, f"{one.share:.1%}"] for one in found.parameters]
     output().print(fit_table((Column("parameter"), Column("share", 0)), rows, output()))
     for sentence in found.sentences():
-        output().print(as_sentence(sentence), markup=False, soft_wrap=True)
+        output().print(as_sentence(sentence), soft_wrap=True)
 
 
 def _document(names: list[str], storage: str, references: str | None) -> "Report":
@@ -183,7 +183,7 @@ def _write_report(document: "Report", form: ReportFormat, drawn: dict[str, Path]
         echo(text)
     else:
         _replace_file(text, target)
-        errors().print(f"report: {target}", markup=False)
+        errors().print(f"report: {target}")
 
 
 def _write_pdf(document: "Report", target: Path) -> None:
@@ -202,7 +202,7 @@ def _write_pdf(document: "Report", target: Path) -> None:
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror or error}; name another file"
         raise typer.BadParameter(msg, param_hint="--pdf") from error
-    errors().print(f"report: {target}", markup=False)
+    errors().print(f"report: {target}")
 
 
 def _chart(name: str, storage: str, over: str | None, of: str | None) -> "tuple[Chart, list[str]]":

@@ -181,7 +181,7 @@ def _predict(
     known = measurements(urls)
     asked = with_known_installation(asked, known)
     for note in asked.plan.notes:
-        errors().print(note, markup=False)
+        errors().print(note)
     setting, measured = measurements_there(asked, known)
     room = room_of(setting.machine_facts, most_nodes, whole_nodes)
     sizes = Sizes(asked.space, setting, asked.plan, room, scratch / "sizes")
@@ -208,7 +208,7 @@ def _find_most_nodes(machine: str) -> int:
     if nodes != there:
         known = f"its description does not say how many {machine} has" if there is None else f"{machine} has {there}"
         words = f"at most {nodes} node{'s' * (nodes != 1)} for a run, {known}: --max-nodes N allows more"
-        errors().print(words, markup=False)
+        errors().print(words)
     return nodes
 
 
@@ -236,9 +236,9 @@ def _report(
         _print(found)
     if picture is not None:
         save(right_size_chart(found, study.name), picture)
-        errors().print(f"picture: {picture}", markup=False)
+        errors().print(f"picture: {picture}")
     if not found.keeps:
-        errors().print(found.sentence(), markup=False)
+        errors().print(found.sentence())
         raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
     if script is not None:
         write_script(_script(found, study, objective, script), target)
@@ -250,9 +250,9 @@ def _print(found: "RightSize") -> None:
     from autotune.performance.rightsizing.right_size import percent
 
     for line in found.grounds:
-        output().print(line, markup=False)
+        output().print(line)
     for line in found.doubts:
-        output().print(f"doubt: {line}", markup=False)
+        output().print(f"doubt: {line}")
     fixed = (Column(title, no_wrap=True) for title in ("", "nodes", "cores", "time", "core-hours", "chance"))
     table = Table(*fixed, Column("configuration", overflow="fold"))
     for size in found.front:
@@ -263,14 +263,14 @@ def _print(found: "RightSize") -> None:
             f"{size.time_s:.4g} s ({size.low_s:.3g} to {size.high_s:.3g})",
             f"{size.core_hours:.3g}",
             percent(size.chance),
-            configuration_text(size.configuration).replace("[", r"\["),
+            configuration_text(size.configuration),
         )
     output().print(table)
     if found.probes:
         runs = f"{found.probes} run{'s' * (found.probes != 1)}"
-        output().print(f"cost of the probes: {runs}, {found.probe_core_hours:.3g} core-hours", markup=False)
+        output().print(f"cost of the probes: {runs}, {found.probe_core_hours:.3g} core-hours")
     if found.keeps:
-        output().print(found.sentence(), markup=False)
+        output().print(found.sentence())
 
 
 def _script(found: "RightSize", study: "StudyFile", objective: "Objective", form: str) -> str:

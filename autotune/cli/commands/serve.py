@@ -80,7 +80,7 @@ def serve(
 
     url = storage_url(storage)
     for mistake in Catalogue(catalogue).check():
-        errors().print(f"not in the catalogue: {mistake}", markup=False)
+        errors().print(f"not in the catalogue: {mistake}")
     listening = _listen(host, port)
     log = logging.StreamHandler()
     log.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -139,7 +139,7 @@ def token(
     Each other user of the service needs a token. It is printed once; the service stores only a digest.
     """
     from autotune.service.audit import AuditLog
-    from autotune.service.budgets import Budget
+    from autotune.service.models.budgets import Budget
     from autotune.service.scopes import Scope
     from autotune.service.settings import Settings
     from autotune.service.tokens import TokenBook
@@ -156,7 +156,7 @@ def token(
     if remove:
         with audit.order(_this_user(), "remove token", name):
             book.remove(name)
-        errors().print(f"removed the token of {name}", markup=False)
+        errors().print(f"removed the token of {name}")
         return
     expires_s = None if expires is None else _parse_option("--expires", expires)
     budget = None
@@ -171,7 +171,7 @@ def token(
     if as_json:
         print_json({"token": made} | _token_row(name, book.known()[name]))
         return
-    errors().print(f"the token of {name}, printed only this once (Authorization: Bearer TOKEN):", markup=False)
+    errors().print(f"the token of {name}, printed only this once (Authorization: Bearer TOKEN):")
     echo(f"{made}\n")
 
 
@@ -257,27 +257,24 @@ def _show_running(host: str, port: int, *, as_file: bool) -> None:
 
 def _print_start(host: str, port: int, settings: "Settings") -> None:
     address = _address(host, port)
-    output().print(f"autotune serves {hide_password(settings.url)} at {address}", markup=False)
+    output().print(f"autotune serves {hide_password(settings.url)} at {address}")
     if sys.stdout.isatty() and settings.start_token:
         # Print the token on a terminal only: others may be able to read a file or a journal.
         echo(f"open {_page(address, settings.start_token)}\n")
     else:
         where = "" if host == "127.0.0.1" else f" --host {host}"
         command = f"autotune serve --url{where} --port {port}"
-        output().print(f"`{command}` prints the address with its token", markup=False)
+        output().print(f"`{command}` prints the address with its token")
     if settings.loopback:
-        output().print(
-            "that token gives all your rights; `autotune serve token NAME` makes tokens for other users", markup=False
-        )
+        output().print("that token gives all your rights; `autotune serve token NAME` makes tokens for other users")
     else:
         output().print(
             "everyone with a token who can reach this host has access; the connection is not encrypted: use TLS",
-            markup=False,
         )
     if settings.read_only:
-        output().print("read-only: clients can see studies but not change them; Ctrl-C ends the service", markup=False)
+        output().print("read-only: clients can see studies but not change them; Ctrl-C ends the service")
         return
-    output().print("Ctrl-C ends the service; the studies that it started keep running", markup=False)
+    output().print("Ctrl-C ends the service; the studies that it started keep running")
 
 
 def _list(known: "Mapping[str, KeptToken]", *, as_json: bool) -> None:

@@ -86,7 +86,7 @@ def list_studies(
     if left_out:
         console.print(f"{left_out} archived {'study is' if left_out == 1 else 'studies are'} left out (--archived)")
     for reason in damaged.values():
-        errors().print(reason, markup=False, soft_wrap=True)
+        errors().print(reason, soft_wrap=True)
 
 
 def _list_row(summary: "Summary") -> list[str]:
@@ -125,7 +125,7 @@ def show(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
         f"studies: {stored.studies}{others}",
         f"trials: {stored.trials}, runs: {stored.runs}, imported measurements: {stored.imported}",
     )
-    output().print("\n".join(lines), markup=False)
+    output().print("\n".join(lines))
 
 
 def merge(
@@ -160,11 +160,11 @@ def merge(
         return
     changed = any(part.changed for part in done)
     if dry_run:
-        output().print("dry run: nothing was written", markup=False)
+        output().print("dry run: nothing was written")
     elif changed:
-        output().print(f"all of it is in {hide_password(target)}: autotune storage list --storage {into}", markup=False)
+        output().print(f"all of it is in {hide_password(target)}: autotune storage list --storage {into}")
     else:
-        output().print(f"nothing new for {hide_password(target)}", markup=False)
+        output().print(f"nothing new for {hide_password(target)}")
 
 
 def _is_same(url: str, other: str) -> bool:
@@ -173,18 +173,18 @@ def _is_same(url: str, other: str) -> bool:
 
 
 def _print_merged(part: "Merged") -> None:
-    output().print(f"{part.source}:", markup=False)
+    output().print(f"{part.source}:")
     for study in part.studies:
-        output().print(f"  {study.sentence()}", markup=False)
+        output().print(f"  {study.sentence()}")
     if part.measurements:
-        output().print(f"  {part.measurements} imported measurements: new", markup=False)
+        output().print(f"  {part.measurements} imported measurements: new")
     if part.replaced:
-        output().print(f"  {part.replaced} imported measurements: replaced by those of more runs", markup=False)
+        output().print(f"  {part.replaced} imported measurements: replaced by those of more runs")
     if part.left_out:
         names = ", ".join(part.left_out)
-        output().print(f"  left out, not made by autotune or never begun: {names}", markup=False)
+        output().print(f"  left out, not made by autotune or never begun: {names}")
     if not (part.studies or part.measurements or part.replaced or part.left_out):
-        output().print("  nothing", markup=False)
+        output().print("  nothing")
 
 
 def _merge_json(part: "Merged") -> dict[str, Any]:
@@ -232,7 +232,7 @@ def reread(
     if as_json:
         print_json(asdict(found))
     else:
-        output().print(found.sentence(), markup=False)
+        output().print(found.sentence())
 
 
 def rename(
@@ -254,7 +254,7 @@ def rename(
     with hold_unused(storage_url(storage), name, "renamed") as (store, _):
         folder = rename_study(store, new)
     where = f"; its runs are in {folder}" if folder else ""
-    output().print(f"renamed study {name!r} to {new!r}{where}; resume it with --name {new}", markup=False)
+    output().print(f"renamed study {name!r} to {new!r}{where}; resume it with --name {new}")
 
 
 def label(
@@ -296,7 +296,7 @@ def label(
     if as_json:
         print_json(labels.to_dict())
     else:
-        output().print(f"study {name!r}: {labels.text()}", markup=False)
+        output().print(f"study {name!r}: {labels.text()}")
 
 
 def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
@@ -308,7 +308,7 @@ def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption =
         found = _ask_about_study("delete", store, yes=yes)
         lock.renew()
         delete_study(store, found)
-    output().print(f"deleted study {name!r} and {_folders_text(found)}", markup=False)
+    output().print(f"deleted study {name!r} and {_folders_text(found)}")
 
 
 def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
@@ -323,7 +323,7 @@ def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = 
         found = _ask_about_study("reset", store, yes=yes)
         lock.renew()
         reset_study(store, found)
-    output().print(f"removed all trials of study {name!r} and {_folders_text(found)}", markup=False)
+    output().print(f"removed all trials of study {name!r} and {_folders_text(found)}")
 
 
 def clean(
@@ -367,7 +367,7 @@ def clean(
         except BusyError as error:
             if name is not None:
                 raise
-            errors().print(f"not cleaned: {error}", markup=False)
+            errors().print(f"not cleaned: {error}")
             continue
         left = 0 if dry_run else sum(folder.exists() for folder in found.folders)
         cleaned[one] = {
@@ -378,11 +378,11 @@ def clean(
             "not_removable": left,
         }
         if not as_json:
-            output().print(_text_of_cleaning(one, found, left, dry_run=dry_run), markup=False)
+            output().print(_text_of_cleaning(one, found, left, dry_run=dry_run))
     if as_json:
         print_json({"dry_run": dry_run, "studies": cleaned})
     if declined is not None:
-        errors().print(f"stopped: study {declined!r} was not cleaned", markup=False)
+        errors().print(f"stopped: study {declined!r} was not cleaned")
         raise typer.Exit(1)
 
 

@@ -67,14 +67,14 @@ def _print_known(storage: str, *, markdown: bool, as_json: bool) -> None:
         print_json([row.to_dict() for row in rows])
         return
     if not rows:
-        output().print("nothing is known yet: no study has a valid measurement", markup=False)
+        output().print("nothing is known yet: no study has a valid measurement")
         return
     _print(_COLUMNS, [_row(row) for row in rows], markdown=markdown)
     if markdown:
         return
     for doubt in dict.fromkeys(f"doubt about {row.study}: {row.doubt}" for row in rows if row.doubt):
-        output().print(doubt, markup=False)
-    output().print("autotune best STUDY --script sh prints a job script", markup=False)
+        output().print(doubt)
+    output().print("autotune best STUDY --script sh prints a job script")
 
 
 def _print_shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
@@ -89,7 +89,7 @@ def _print_shipped(storage: str, *, markdown: bool, as_json: bool) -> None:
     rows = [[name, *_figures(here[name]), text] for name, text in described.items()]
     _print(_SHIPPED_COLUMNS, rows, markdown=markdown)
     if not markdown:
-        output().print("autotune study NAME tunes a study; autotune check NAME lists what it needs", markup=False)
+        output().print("autotune study NAME tunes a study; autotune check NAME lists what it needs")
 
 
 def _print(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, markdown: bool) -> None:
@@ -99,7 +99,7 @@ def _print(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, markdown
         return
     heads = [column.title for column in columns]
     for line in (heads, ["---"] * len(heads), *rows):
-        console.print(f"| {' | '.join(line)} |", markup=False, soft_wrap=True)
+        console.print(f"| {' | '.join(line)} |", soft_wrap=True)
 
 
 def _row(known: "KnownConfiguration") -> list[str]:

@@ -180,7 +180,7 @@ def _deadline(until: float | None, display: "Display") -> "Deadline | None":
 
 
 def _print_found(options: StudyOptions, summary: "Summary") -> None:
-    output().print(summary.best_text(), markup=False)
+    output().print(summary.best_text())
     if summary.definition.replay or summary.best is None:
         return
     from autotune.storage.address import hide_password as without_password
@@ -188,7 +188,7 @@ def _print_found(options: StudyOptions, summary: "Summary") -> None:
     again = "" if options.storage == DEFAULT_STORAGE else f" --storage {shlex.quote(without_password(options.storage))}"
     choice = "" if summary.front is None else f" --weights {summary.front.equal_weights}"
     line = f"job script: autotune best {summary.name}{again}{choice} --script {SCRIPT_FORM['metavar']}"
-    output().print(line, markup=False)
+    output().print(line)
 
 
 def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs: Path | None) -> None:
@@ -206,10 +206,10 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
     with temporary_folder("plan") as scratch:
         prepared = prepare(chosen, machine, local_launcher(), scratch / "plan")
         for note in (*((REPLAY_NOTICE,) if prepared.plan.runs == "recorded" else ()), *prepared.plan.notes):
-            errors().print(note, markup=False)
+            errors().print(note)
         known = preview(prepared.space, chosen.sampler, chosen.budget.most)
         for number, configuration in enumerate(known.proposals):
-            output().print(f"# trial {number}: {with_derived(prepared.space, configuration)}", markup=False)
+            output().print(f"# trial {number}: {with_derived(prepared.space, configuration)}")
             if prepared.plan.runs != "launched":
                 continue  # nothing would be run
             folder = fresh_folder((runs or scratch) / f"dry-run-{number:05d}")
@@ -218,9 +218,9 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
                 cpus = machine.cpus[: job.resources.cores]
                 job = replace(job, resources=replace(job.resources, cpus=cpus))
             shown = starter.preview(job)
-            output().print(shown if runs else shown.replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
+            output().print(shown if runs else shown.replace(os.fspath(folder), "RUN-FOLDER"))
             for line in _files_in(folder):
-                output().print(f"#   {line}", markup=False)
+                output().print(f"#   {line}")
         count = len(known.proposals)
         if count < chosen.budget.most and not known.whole:
             last = f", {chosen.budget.most - 1} at most," if chosen.budget.auto else f" to {chosen.budget.most - 1}"

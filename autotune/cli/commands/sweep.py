@@ -83,7 +83,7 @@ def sweep(
             return
         leading = [leader.sentence(result.metric) for leader in result.leaders]
         for line in (drawn(result), *_notes_on_left_out(result), *leading, end.verdict):
-            output().print(line, markup=False)
+            output().print(line)
         for kind in ("strong", "weak"):
             points = [point for point in result.scaling if point.kind == kind]
             if points:
@@ -91,7 +91,7 @@ def sweep(
         if chart is not None:
             path = picture or settings.runs / f"sweep-{'-'.join(result.over)}.png"
             save(chart, path)
-            output().print(f"picture: {path}", markup=False)
+            output().print(f"picture: {path}")
 
 
 def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
@@ -100,7 +100,7 @@ def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
     others = list(dict.fromkeys(name for point in points for name in point.others))
     fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
     table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
-    table.caption = f"the first: {configuration_text(points[0].configuration)}".replace("[", r"\[")
+    table.caption = f"the first: {configuration_text(points[0].configuration)}"
     for point in points:
         table.add_row(
             str(point.processes),

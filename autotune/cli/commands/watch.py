@@ -115,7 +115,7 @@ def _print(found: "Finding", *, as_json: bool, record: bool = False) -> None:
         print_json(found.to_dict())
         return
     for line in [*(found.record() if record else []), *found.lines()]:
-        output().print(line, markup=False)
+        output().print(line)
 
 
 def _read_checks(storage: str, name: str) -> "Finding":

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.records.labels import MOST_TAGS, NOTE_LETTERS, TAG, TAG_LETTERS
-from autotune.service.budgets import LONGEST_NAME, Budget
+from autotune.service.models.budgets import LONGEST_NAME, Budget
 from autotune.service.models.values import Given
 from autotune.studyfile import NAME
 from autotune.supervision import CORES

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.client import Client
-from autotune.service.budgets import Budget
+from autotune.service.models.budgets import Budget
 from autotune.service.scopes import Scope
 
 pytest.importorskip("mcp", reason="the extra `agents` is not installed")

@@ -11,7 +11,7 @@ import pytest
 
 from autotune.client import TOKEN_VARIABLE, Client, ServiceError
 from autotune.execution.user_folder import user_folder
-from autotune.service.budgets import Budget
+from autotune.service.models.budgets import Budget
 from autotune.service.scopes import Scope
 from tests.autotune.service.serving import serving
 

@@ -20,7 +20,7 @@ ROWS = [("0", "gadi-cpu-clx-0001", "2026-11-22T20:52:33", "ranks=4 pools=2 blas=
 
 
 def drawn(renderable, width, **options):
-    console = Console(file=StringIO(), width=width, soft_wrap=True, highlight=False, **options)
+    console = Console(file=StringIO(), width=width, soft_wrap=True, highlight=False, markup=False, **options)
     console.print(renderable(console) if callable(renderable) else renderable)
     return console.file.getvalue()
 

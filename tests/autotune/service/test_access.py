@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from autotune.service.access import AccessControl
-from autotune.service.budgets import Budget
 from autotune.service.callers import CallerKind
 from autotune.service.limiter import Limiter
+from autotune.service.models.budgets import Budget
 from autotune.service.scopes import Scope
 from autotune.service.settings import Limits, Settings
 from autotune.service.tokens import TokenBook

@@ -2,7 +2,7 @@ import pytest
 
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
-from autotune.service.budgets import Budget
+from autotune.service.models.budgets import Budget
 
 BUDGET = Budget(studies=2, trials=50, time_s=3600.0)
 

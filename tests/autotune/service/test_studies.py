@@ -11,9 +11,9 @@ import pytest
 
 from autotune.errors import AutotuneError, BusyError
 from autotune.service.asktell_studies import AskTellStudies
-from autotune.service.budgets import Budget
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import LIST
+from autotune.service.models.budgets import Budget
 from autotune.service.models.orders import NewStudy
 from autotune.service.problems import ProblemError
 from autotune.service.routes.app import create_app

@@ -10,7 +10,7 @@ import pytest
 from autotune.client import read_start_token, start_token_file
 from autotune.errors import AutotuneError, CannotRunHereError, StorageError
 from autotune.execution.user_folder import user_folder
-from autotune.service.budgets import Budget
+from autotune.service.models.budgets import Budget
 from autotune.service.scopes import Scope
 from autotune.service.tokens import Grant, TokenBook, start_token
 
