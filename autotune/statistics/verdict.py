@@ -162,7 +162,9 @@ class Verdict(Stored):
             text = f"{len(self.pairs)} duets: pairs of runs side by side"
         if self.abreast is not None and self.abreast < _ALONE:
             text += f" for {self.abreast:.0%} of the longer run"
-        return f"{text}; {self.mode_why}" if self.mode_why else text
+        # Pairs in turns are what everybody expects, unless the study asked for duets.
+        says_why = self.mode_why and "duet" in {self.mode, self.mode_asked}
+        return f"{text}; {self.mode_why}" if says_why else text
 
     def doubts(self, metric: Metric, study: str, tuned: Sequence[float] = ()) -> list[str]:
         """Return the reasons why the interval may mislead, and that it is wider than requested.

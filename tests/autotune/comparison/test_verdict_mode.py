@@ -123,7 +123,8 @@ def test_auto_measures_whether_the_two_slow_each_other(slowed, mode, why):
     study = tuned("auto", slowed=slowed)
     verdict = study.confirm()
     assert verdict.mode == mode
-    assert why in verdict.sentence(SECONDS)
+    assert why in verdict.mode_why
+    assert (why in verdict.sentence(SECONDS)) is (mode == "duet")
     assert "times as slow as alone" in verdict.mode_why
     low, high = verdict.interval(SECONDS)[1:]
     assert low < 1.2 < high
@@ -152,7 +153,7 @@ def test_auto_leaves_a_run_that_would_be_alone_for_long():
     study = tuned("auto", gain=2.5)
     verdict = study.confirm()
     assert verdict.mode == "interleaved"
-    assert "alone for most of its time in a duet" in verdict.sentence(SECONDS)
+    assert "alone for most of its time in a duet" in verdict.mode_why
 
 
 def test_a_verdict_in_another_mode_than_is_asked_for_is_made_anew():
