@@ -10,7 +10,7 @@ look best because it ran on a good node. The same holds if the machine drifted w
 because it ran at a good time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -258,25 +258,26 @@ def _choose_winner(
         store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True
     )
     chosen_mode = rounds_in_mode(rounds, study.verdict.mode)
-    # In turns the default is not needed here; in a duet it is the partner of each candidate.
-    lost = frozenset[int]() if isinstance(chosen_mode, Duets) else frozenset({0})
-    most = study.verdict.rounds
-    # Where runs wait in a queue, or must work on every node, all rounds are made at once.
-    at_once = manager.gate.width > 1 or chosen_mode.table().over_nodes
-    for count in (most,) if at_once else range(_LEAST_ROUNDS, most + 1):
-        table = replace(chosen_mode, lost=lost).run_until(count)
-        effects = _effects(table, standings)
-        if count < most:
-            lost |= _clear_losers(effects, len(sides), study.repeats.min_gain)
-        if len(sides) - len(lost | {0}) == 1:
-            break
+    places = range(1, len(sides))
+
+    def sound(table: RoundTable) -> set[int]:
+        limits = standings_of(store, study.repeats.statistic).limits
+        return {
+            index
+            for index in places
+            if limits.keeps(selection.candidates[index - 1].number) and not table.failures(index)
+        }
+
+    table = _race(chosen_mode, study, sound)
     keeping = _filter_by_limits(store, manager, study, selection.candidates)
     if not keeping:
         return None
-    places = [
-        index for index, trial in enumerate(selection.candidates, start=1) if trial in keeping and index not in lost
+    effects = _effects(table, standings)
+    reliable = [
+        index
+        for index in places
+        if selection.candidates[index - 1] in keeping and table.is_reliable(index) and effects.count(index)
     ]
-    reliable = [index for index in places if table.is_reliable(index) and effects.count(index)]
     if not reliable:
         return keeping[0]
     # A configuration that fails on one node must not win: it will be used on all of them.
@@ -300,19 +301,49 @@ def _choose_winner(
     return selection.candidates[simplest - 1]
 
 
+def _race(rounds: ComparisonRounds, study: StudyFile, sound: Callable[[RoundTable], set[int]]) -> RoundTable:
+    """Run the rounds of the candidates; return their runs.
+
+    A candidate that has clearly lost against a sound one does not run again. Where runs wait in a queue, or must work
+    on every node, all rounds are made at once.
+
+    Args:
+        rounds: The rounds of the default and the candidates.
+        study: The study file.
+        sound: Returns the sides that keep the limits and have not failed.
+    """
+    # In turns the default is not needed here; in a duet it is the partner of each candidate.
+    partner = frozenset[int]() if isinstance(rounds, Duets) else frozenset({0})
+    most, lost = study.verdict.rounds, frozenset[int]()
+    if rounds.manager.gate.width > 1 or rounds.table().over_nodes:
+        return replace(rounds, lost=partner).run_until(most)
+    for count in range(_LEAST_ROUNDS, most + 1):
+        table = replace(rounds, lost=lost | partner).run_until(count)
+        able = sound(table)
+        if not able - lost:
+            # What beat the others fails now, so they run again.
+            lost = frozenset()
+            table = replace(rounds, lost=partner).run_until(count)
+        lost |= _clear_losers(_effects(table, rounds.standings), able - lost, study.repeats.min_gain)
+        if len(able - lost) == 1 and len(lost) == len(rounds.sides) - 2:
+            break
+    return table
+
+
 def _effects(table: RoundTable, standings: Standings) -> MixedModel:
     samples = [MeasuredRun(index, number, standings.to_log(value)) for index, number, value in table.side_values()]
     return fit(samples, "mean")
 
 
-def _clear_losers(effects: MixedModel, sides: int, min_gain: float) -> frozenset[int]:
-    """Return the sides that are worse than the best by a gain that matters and by far more than the noise."""
-    known = [side for side in range(1, sides) if effects.count(side)]
-    best = min(known, key=effects.center, default=0)
+def _clear_losers(effects: MixedModel, sound: Iterable[int], min_gain: float) -> frozenset[int]:
+    """Return the sides that are worse than the best sound one by a gain that matters and by far more than the noise."""
+    best = min((side for side in sound if effects.count(side)), key=effects.center, default=None)
+    if best is None:
+        return frozenset()
     lost = set()
-    for side in known:
+    for side in effects.runs:
         difference, noise = _difference(effects, side, best, _CLEAR)
-        if difference > max(noise, log(1.0 + min_gain)):
+        if side and difference > max(noise, log(1.0 + min_gain)):
             lost.add(side)
     return frozenset(lost)
 

@@ -434,10 +434,17 @@ class ComparisonRounds:
         )
 
     def _ratios(self, table: RoundTable) -> Iterator[Row]:
-        """Yield a row for each trial: its speed-up over the first side, the default, in the rounds so far."""
+        """Yield a row for each trial: its speed-up over the first side, the default, in the rounds so far.
+
+        If the default does not run, it is the median value.
+        """
         metric = self.standings.metric
         for index, side in enumerate(self.sides[1:], start=1):
             pairs = table.pairs(0, index) if side.trial is not None else []
+            values = table.values(index).values() if 0 in self.lost else ()
+            if values:
+                number = f"{len(values)} round{'s' * (len(values) > 1)}"
+                yield Row(side.configuration, f"{quantity(median(values), metric)} in {number}", side.label)
             if pairs:
                 ratio = exp(median(metric.cost(log(first / second)) for first, second in pairs))
                 value = f"{SpeedUp(ratio).text()} by {len(pairs)} round{'s' * (len(pairs) > 1)}"

@@ -44,8 +44,8 @@ def verdict_left(standings: Standings, section: VerdictSection) -> TimeLeft:
     default, best = standings.baseline, standings.incumbent
     if default is None or best is None:
         return TimeLeft()
-    default_s, best_s = run_s(default.runs), run_s(best.runs)
-    choosing_s = section.rounds * (default_s + section.candidates * best_s)
+    best_s = run_s(best.runs)
+    choosing_s = section.rounds * section.candidates * best_s
     pairs = pairs_left(default, best, section.pairs, section.max_pairs)
     return TimeLeft(pairs.least_s, pairs.most_s + (choosing_s if section.candidates > 1 else 0.0))
 

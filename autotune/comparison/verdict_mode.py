@@ -125,7 +125,9 @@ def choose_mode(
         winner: The trial of the winner.
     """
     manager, duets = rounds.manager, Duets.of(rounds, Series.duet(winner.number))
-    if settings.mode == "interleaved" or (settings.mode == "auto" and not duets.table().runs and not _is_busy(manager)):
+    # Pairs that exist count, so their mode stays.
+    is_open = settings.mode == "auto" and not duets.table().runs
+    if settings.mode == "interleaved" or (is_open and (rounds.table().runs or not _is_busy(manager))):
         return ChosenMode(rounds)
     lacks = [manager.halves.lacks(_resources(manager, one.configuration)) for one in (default, winner)]
     if said := next(filter(None, lacks), ""):

@@ -55,7 +55,7 @@ def noise_mode(section: NoiseSection) -> NoiseMode:
 def expected_runs(study: StudyFile) -> int:
     """Return how many runs a study needs on a quiet machine: one for each trial, and a short verdict."""
     verdict = study.verdict
-    return study.budget.most + verdict.rounds * (verdict.candidates + 1) + 2 * verdict.pairs
+    return study.budget.most + verdict.rounds * verdict.candidates + 2 * verdict.pairs
 
 
 @dataclass

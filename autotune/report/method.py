@@ -117,7 +117,7 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
         else "interleaved pairs, in random order"
     )
     text = (
-        f"{best} with the default in {verdict.rounds} interleaved rounds; of "
+        f"{best} in up to {verdict.rounds} interleaved rounds; of "
         "those that do not differ beyond the noise the one with the fewest changes wins. Then winner and default run "
         f"again in {pairs} {made}, as many as a precision of {verdict.precision:.1%} needs{share}. "
         "Only these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"

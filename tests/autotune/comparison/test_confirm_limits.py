@@ -70,6 +70,32 @@ def store_of(folder, *trials, study=STUDY):
     return store
 
 
+THREE = ((8, 8.0, 10.0), (4, 4.0, 19.5), (6, 5.0, 14.0), (5, 5.1, 17.0))
+"""The default, and candidates (np, seconds, p99) that look best in another order than in fresh runs."""
+
+
+def test_candidates_that_lost_to_one_that_breaks_a_limit_compete_again(tmp_path):
+    verdict = {"pairs": 6, "max_pairs": 6, "rounds": 4, "candidates": 3}
+    study = study_file(verdict=verdict, limits={"p99": {"max": "20 ms"}})
+    store = store_of(tmp_path, *THREE, study=study)
+    winner = confirm(store, manager(tmp_path, PaperExecutor(model())), study).winner
+    assert store.trials()[winner].configuration == {"np": 5}
+
+
+def test_candidates_that_lost_to_one_that_fails_compete_again(tmp_path):
+    study = study_file(verdict={"pairs": 6, "max_pairs": 6, "rounds": 4, "candidates": 3})
+    store, usual, seen = store_of(tmp_path, *THREE, study=study), model(), []
+
+    def run(configuration):
+        seen.append(configuration["np"])
+        fails = configuration["np"] == 4 and seen.count(4) > 1
+        return failed(FailureKind.APPLICATION_ERROR) if fails else usual(configuration)
+
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(run)), study)
+    assert not verdict.given_up
+    assert store.trials()[verdict.winner].configuration == {"np": 5}
+
+
 def test_a_winner_that_breaks_a_limit_in_fresh_runs_gives_way_to_the_next_best(tmp_path):
     store = store_of(tmp_path, (8, 8.0, 10.0), (4, 4.0, 19.5), (3, 3.0, 30.0), (5, 5.0, 17.0), (6, 6.0, 14.0))
     display = ListDisplay()

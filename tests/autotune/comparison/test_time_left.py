@@ -20,7 +20,7 @@ def test_the_time_left_has_the_verdict_in_it():
     left = tuning_left(standings, study_file(budget={"trials": 4}, verdict=VERDICT))
     tuning = 6.0 * 2
     # At least the pairs; at most all pairs after a choice among the candidates.
-    assert left == TimeLeft(tuning + 6 * 12.0, pytest.approx(tuning + 10 * 12.0 + 3 * (10.0 + 2 * 2.0)))
+    assert left == TimeLeft(tuning + 6 * 12.0, pytest.approx(tuning + 10 * 12.0 + 3 * 2 * 2.0))
     fewer = tuning_left(standings, study_file(budget={"trials": 1}, verdict=VERDICT))
     assert fewer == TimeLeft(left.least_s - tuning, left.most_s - tuning)
     assert tuning_left(Standings.of([], SECONDS), study_file()) is None

@@ -169,6 +169,13 @@ def test_a_verdict_in_another_mode_than_is_asked_for_is_made_anew():
     assert is_confirmed(study, study.asked("duet").study)
 
 
+def test_pairs_in_turns_count_when_others_come():
+    study = tuned("auto", kind=Study)
+    verdict, made = study.confirm(), study.executor.runs
+    assert Busy(study.executor, study.study, study.asker).confirm() == verdict
+    assert study.executor.runs == made
+
+
 def test_duets_once_tried_count_when_the_machine_is_quiet_again():
     study = tuned("auto")
     assert study.confirm().mode == "duet"

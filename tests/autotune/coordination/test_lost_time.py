@@ -85,5 +85,5 @@ def test_a_study_that_refuses_disturbed_runs_does_not_begin_on_a_busy_machine(tm
 
 def test_a_study_needs_its_trials_and_a_short_verdict():
     study = study_file(budget={"trials": 20}, verdict={"pairs": 8, "rounds": 4, "candidates": 3})
-    assert expected_runs(study) == 20 + 4 * 4 + 16
+    assert expected_runs(study) == 20 + 4 * 3 + 16
     assert Patience(10, 3.0).left_s == 60.0
