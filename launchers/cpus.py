@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 CPUS = "/sys/devices/system/cpu"
-# A copy of part of launchers/transient_errors.py: the supervisor is started by path and cannot import it.
+# A copy of part of launchers/software/transient_errors.py: the supervisor is started by path and cannot import it.
 _TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MOST = 2**16  # Linux supports 8192 CPUs; reject a range such as `0-99999999999`, which would fill the memory
 

@@ -213,7 +213,7 @@ def _mask_job(job: Mapping[str, Any], secrets: list[str], public: Collection[str
     return hidden | {
         "argv": mask_words(hidden["argv"], public),
         "prepare": [mask_words(step, public) for step in hidden.get("prepare", ())],
-        "parts": [_mask_job(part, secrets, public) for part in job.get("parts", ())],
+        **({"parts": [_mask_job(part, secrets, public) for part in job["parts"]]} if job.get("parts") else {}),
     }
 
 

@@ -32,6 +32,10 @@ from launchers.mpi import MpiFlavour
 from objectives.base import Answer, Objective
 from objectives.ending import LOST
 
+# So often a run is repeated for a reason that is not its own; then each repeat is a try.
+_MOST_UNCOUNTED = 20
+_CANCELLED = "cancelled"
+
 
 @dataclass
 class RunManager:
@@ -256,7 +260,9 @@ class RunManager:
             CannotRunHereError: The batch system takes no job of this site.
         """
         task = run.task
-        no_try = outcome.code in {PREEMPTED, NO_PLACE, CUT_SHORT}
+        # Where no batch system says who ended a job, one that is always ended for a reason of its own looks preempted.
+        no_try = outcome.code in {PREEMPTED, NO_PLACE, CUT_SHORT} and task.uncounted < _MOST_UNCOUNTED
+        end = outcome.code.rpartition(".")[2]
         if outcome.code == REFUSED_ALL:
             msg = f"{outcome.message}\nso would be every job; fix the site's settings, then use the same command again"
             raise CannotRunHereError(msg)
@@ -274,7 +280,9 @@ class RunManager:
             time_limit_s=task.job.time_limit_s,
             memory_limit_bytes=task.job.memory_limit_bytes,
             # A job that was lost may have been ended at its wall time by a batch system that does not say so.
-            walltime_s=inf if outcome.code in {CUT_SHORT, LOST} else None,
+            walltime_s=inf if end in {CUT_SHORT, LOST, _CANCELLED} or task.job.walltime_s == inf else None,
         )
-        again = replace(task, job=job, attempt=task.attempt + (not no_try), job_id=None)
+        again = replace(
+            task, job=job, attempt=task.attempt + (not no_try), uncounted=task.uncounted + no_try, job_id=None
+        )
         return replace(run.planned, task=again, inherited=fresh.inherited)

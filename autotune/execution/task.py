@@ -66,7 +66,8 @@ class Task:
         cap: The point at which the run has lost.
         segment: The part of a training to run, for a program that works in steps.
         seed: The seed of the run.
-        attempt: The number of this launch, from 1.
+        attempt: The number of this launch, from 1, without those that do not count as a try.
+        uncounted: The number of earlier launches that did not count.
         job_id: The id of the job, if an earlier session submitted it.
     """
 
@@ -78,6 +79,7 @@ class Task:
     segment: Segment | None = None
     seed: int = 0
     attempt: int = 1
+    uncounted: int = 0
     job_id: str | None = None
 
 
@@ -119,7 +121,9 @@ class WatchedRun:
         )
 
     def _read(self, output: Output) -> Outcome:
-        if output.status.reason is EndReason.PREEMPTED:
+        # A segment that had reached its last step was stopped by a session, of which the batch system does not know.
+        stopped = self._segment_watch is not None and self._segment_watch.stops
+        if output.status.reason is EndReason.PREEMPTED and not stopped:
             return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=output.status.message)
         if self._segment_watch is None:
             return outcome_of(self.task, output, self._watch)
@@ -197,7 +201,7 @@ def _unreadable(error: OSError) -> Outcome:
 
 def _segment_outcome(task: Task, output: Output, watch: ProgressWatch, ahead: SegmentWatch) -> Outcome:
     """Return the outcome of a segment; a run that was stopped at a step counts as one that ended by itself."""
-    if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
+    if not (ahead.stops and output.status.reason in {EndReason.CANCELLED, EndReason.PREEMPTED}):
         return outcome_of(task, output, watch)
     ended = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
     outcome = outcome_of(task, ended, watch)

@@ -31,6 +31,8 @@ _ENDED_UNREPORTED = JobReport(
     EndReason.PREEMPTED,
     message="was preempted, or deleted by somebody: the batch system does not say which",
 )
+# In the messages of supervisors and batch systems.
+_NO_MEMORY = "lack of memory"
 # If only the program had been killed, its supervisor would have recorded it.
 _KILLED_BY_OTHERS = (
     "was killed with SIGKILL by an administrator or for lack of memory on the node, not for a limit; "
@@ -65,6 +67,8 @@ def status_of_unreported_end(status: JobStatus, scheduler: Scheduler, folder: Pa
     """
     if status.reason is not EndReason.CANCELLED:
         return status
+    if _NO_MEMORY in status.message:
+        return replace(status, reason=EndReason.EXITED, exit_code=status.exit_code or -signal.SIGKILL)
     report = _TIMED_OUT if status.message.startswith(WALL_TIME_REACHED) else _ENDED_UNREPORTED
     return with_scheduler_reason(status, scheduler.end_in_log(_read_log(folder / SCHEDULER_LOG)) or report)
 

@@ -154,6 +154,7 @@ def test_status_file_decides_the_end_of_a_forgotten_job(queue, submit, look):
     [
         (("cancelled", -15, ""), (JobState.LOST, EndReason.PREEMPTED)),
         (("cancelled", -15, f"{WALL_TIME_REACHED}; the disk is full"), (JobState.ENDED, EndReason.TIMED_OUT)),
+        (("cancelled", -15, "the kernel killed processes for lack of memory"), (JobState.ENDED, EndReason.EXITED)),
         # Only the program was killed, so it was not the batch system.
         (("exited", -15, ""), (JobState.ENDED, EndReason.EXITED)),
     ],

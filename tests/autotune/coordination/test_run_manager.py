@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import replace
+from math import inf
 
 import pytest
 
 from autotune.coordination.lease_record import LeaseRecord
-from autotune.execution.task import PREEMPTED, describe_job
+from autotune.execution.task import CUT_SHORT, PREEMPTED, describe_job
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Purpose, Run
 from autotune.storage.leases import MemoryLeaseBook
@@ -74,6 +75,39 @@ def test_a_run_that_is_made_again_keeps_its_limits(tmp_path):
     run = manager.start(replace(planned, task=replace(planned.task, job=job)))
     again = manager.plan_retry(run, replace(failed(FailureKind.INFRASTRUCTURE_ERROR), code=PREEMPTED)).task.job
     assert (again.time_limit_s, again.memory_limit_bytes) == (60.0, 2**30)
+
+
+def retries(tmp_path, code, most=40):
+    """Return the tasks of a run that always ends with this code, until it is given up."""
+    manager, tasks = managed(PaperExecutor(bowl), tmp_path), []
+    run = manager.start(manager.prepare(1, Purpose({"np": 4}, 1, TUNING), "00001"))
+    while len(tasks) < most:
+        planned = manager.plan_retry(run, replace(failed(FailureKind.INFRASTRUCTURE_ERROR), code=code))
+        if planned is None:
+            break
+        tasks.append(planned.task)
+        run = replace(run, planned=planned)
+    return tasks
+
+
+@pytest.mark.parametrize(("code", "least", "most"), [(PREEMPTED, 20, 25), ("lost", 1, 5)])
+def test_a_run_that_is_always_ended_by_others_is_given_up_in_the_end(tmp_path, code, least, most):
+    assert least <= len(retries(tmp_path, code)) <= most
+
+
+@pytest.mark.parametrize("code", ["qe.lost", "cancelled", CUT_SHORT])
+def test_a_job_that_may_have_met_its_expected_wall_time_asks_for_the_whole_one(tmp_path, code):
+    assert {task.job.walltime_s for task in retries(tmp_path, code, most=2)} == {inf}
+    assert {task.job.walltime_s for task in retries(tmp_path, PREEMPTED, most=2)} == {None}
+
+
+def test_a_job_asks_for_the_whole_wall_time_after_a_preemption_too(tmp_path):
+    manager = managed(PaperExecutor(bowl), tmp_path)
+    run = manager.start(manager.prepare(1, Purpose({"np": 4}, 1, TUNING), "00001"))
+    for code in (CUT_SHORT, PREEMPTED):
+        planned = manager.plan_retry(run, replace(failed(FailureKind.INFRASTRUCTURE_ERROR), code=code))
+        run = replace(run, planned=planned)
+    assert planned.task.job.walltime_s == inf
 
 
 @pytest.mark.parametrize("stored", [False, True])
