@@ -127,8 +127,9 @@ def _pace_shifts(runs: Mapping[int, Run], default: Configuration, judge: Disturb
         node = stretch[-1]
         if values and node in now:
             last[node] = judge.metric.cost(shift(now[node], values))
-        # A stretch without a run of the default has the pace of the stretch before it.
-        moved[stretch] = last[node]
+        # A block of tuning without a run of the default has the pace of the stretch before it. Candidates that compete
+        # without the default are compared within rounds, whatever the pace.
+        moved[stretch] = last[node] if values or stretch[0].before.is_tuning else 0.0
     return moved
 
 

@@ -92,7 +92,10 @@ def test_what_was_tuned_on_a_slower_machine_is_tuned_again_and_another_configura
     assert said.startswith("6 of 6 trials run again, about ")
     assert said.endswith("of runs: the machine was 2.4 times slower than it is now")
     assert study.store.attribute(VERDICT) is None
-    assert {run.outcome.code for run in study.store.runs() if run.series.kind is SeriesKind.ASIDE} == {ANOTHER_PACE}
+    aside = [run for run in study.store.runs() if run.series.kind is SeriesKind.ASIDE]
+    assert {run.outcome.code for run in aside} == {ANOTHER_PACE}
+    # The candidates competed on the machine as it is now.
+    assert {run.series.before.kind for run in aside} == {SeriesKind.TUNING}
     why = describe_reopened(study.store.trials(), study.store.runs(), ())
     assert why[0] == "trial 0: was measured when the machine was slower or faster, runs again"
 
