@@ -262,6 +262,13 @@ def test_the_panel_names_what_is_compared(store, tmp_path):
     assert row.value.startswith("looks 2.5x by ")
 
 
+def test_the_panel_shows_the_values_of_candidates_that_compete_without_the_default(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8), (WINNER, 0.8))
+    with pytest.raises(KeyboardInterrupt):
+        confirm(store, manager(tmp_path, PaperExecutor(noisy(0.001), at_most=4), display := ListDisplay()), STUDY)
+    assert [row.value.partition(" in ")[2] for row in display.status.compared] == ["2 rounds", "1 round"]
+
+
 @pytest.mark.parametrize(("step", "count"), [(0.0, 3), (0.1, 6)])
 def test_drift_while_tuning_doubles_the_candidates(step, count):
     rng = np.random.default_rng(0)
