@@ -33,9 +33,9 @@ _PUBLIC = re.compile(
 )
 # Separates the words of an option (`--api-key`) and of a key (`db.password`, `accessKey`).
 _WORD_BREAK = re.compile(r"[-.]|(?<=[a-z])(?=[A-Z])")
-# Match a password in a URL: between the user's name and the host, or in the query.
-_URL_USER = re.compile(r"(?<=://)([^\s/?#:@]*:)([^\s/]+)(?=@)")
-_URL_QUERY = re.compile(r"([?&]([\w.-]+)=)([^\s&#\"']+)")
+# Match a password in a URL, unless a parameter fills it in: between the user's name and the host, or in the query.
+_URL_USER = re.compile(r"(?<=://)([^\s/?#:@]*:)(?!\{[^{}@]*\}@[^\s/@]*(?:[\s/]|$))([^\s/]+)(?=@)")
+_URL_QUERY = re.compile(r"([?&]([\w.-]+)=)(?!\{[^{}]*\}(?:[\s&#\"']|$))([^\s&#\"']+)")
 # Matches a word that gives a value to a name: `--token=x`, `API_KEY=x`, `Authorization: x`.
 _ASSIGNMENT = re.compile(r"(-{0,2}([A-Za-z][\w.-]*)(?:=|:\s+))(.+)", re.DOTALL)
 _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)")
@@ -96,7 +96,7 @@ def placeholder_options(words: Sequence[object]) -> frozenset[str]:
 
 
 def placeholder_variables(templates: Mapping[str, object]) -> frozenset[str]:
-    """Return the variables that a parameter fills in: these are not secrets, whatever their names."""
+    """Return the variables that a parameter fills in: apart from passwords in URLs, these are not secrets."""
     return frozenset(name for name, text in templates.items() if isinstance(text, str) and _has_placeholder(text))
 
 
@@ -105,8 +105,8 @@ def _has_placeholder(text: str) -> bool:
 
 
 def mask_secrets(variables: Mapping[str, str], public: Collection[str] = ()) -> dict[str, str]:
-    """Return the variables with secret values masked; those named in `public` are not secrets."""
-    return {name: value if name in public else _mask_value(name, value) for name, value in variables.items()}
+    """Return the variables with secrets masked; of those named in `public`, only passwords in URLs are secrets."""
+    return {name: mask_urls(value) if name in public else _mask_value(name, value) for name, value in variables.items()}
 
 
 def _mask_value(name: str, value: str) -> str:
@@ -147,14 +147,15 @@ def mask_inner(value: object) -> Any:  # noqa: ANN401  whatever JSON holds
 
 
 def _mask_table(table: Mapping[str, Any]) -> dict[str, Any]:
-    public = placeholder_variables(table) | {name for name, value in table.items() if not isinstance(value, str)}
-    return mask_secrets(table, public)
+    texts = {name: value for name, value in table.items() if isinstance(value, str)}
+    return {**table, **mask_secrets(texts, placeholder_variables(texts))}
 
 
 def find_masked_variables(study: Mapping[str, Any]) -> set[str]:
     """Return the variables of a study file whose values must be taken from the caller's environment."""
     tables = [table[ENVIRONMENT] for table in _tables(study) if isinstance(table.get(ENVIRONMENT), Mapping)]
-    return {name for table in tables for name, text in table.items() if is_masked(name, text)}
+    masked = {name: text for table in tables for name, text in table.items() if is_masked(name, text)}
+    return masked.keys() - placeholder_variables(masked)
 
 
 def _tables(value: object) -> Iterator[Mapping[str, Any]]:
@@ -166,19 +167,24 @@ def _tables(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def find_masked_words(study: Mapping[str, Any]) -> list[str]:
-    """Return the words of a stored study, outside its variables, that hold a mask in place of a secret."""
+    """Return the words of a stored study that hold a mask in place of a secret that only the study file has.
+
+    The caller's environment has the secrets of other variables than those that a parameter fills in.
+    """
     words = list(_texts(study))
     again = _texts(mask_tables(json.loads(json.dumps(study).replace(MASK, "secret"))))
     return [word for word, masked in zip(words, again, strict=True) if MASK in word and word == masked]
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts of a JSON value, at any depth, without those of its tables of variables."""
+    """Yield the texts of a JSON value, at any depth; of variables, those that a parameter fills in."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if key not in {ENVIRONMENT, _SPACE}:
+            if key == ENVIRONMENT and isinstance(inner, Mapping):
+                yield from (inner[name] for name in sorted(placeholder_variables(inner)))
+            elif key != _SPACE:
                 yield from _texts(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
@@ -193,9 +199,9 @@ def without_secrets(
     Args:
         job: The stored job.
         variables: Its variables; the values of secret ones are masked everywhere.
-        public: Names of options and variables that are not secrets.
+        public: Names of options and variables that are not secrets, apart from passwords in URLs.
     """
-    known = [text for name, value in variables.items() for text in _secrets_of(name, value)]
+    known = [text for name, value in variables.items() for text in _secrets_of("" if name in public else name, value)]
     # Longest first, since one may contain another.
     secrets = sorted({text for text in known if len(text) >= _SHORTEST_SECRET}, key=len, reverse=True)
     return _mask_job(job, secrets, public)

@@ -315,8 +315,7 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None, *, on_site: bool =
     }
     variables = dict(job.software.changes.variables) if job.software else {}
     for one in (*job.parts, job):
-        own = {name: value for name, value in one.environment.items() if name not in one.tuned}
-        described = without_secrets(described, variables | own, one.tuned)
+        described = without_secrets(described, {**variables, **one.environment}, one.tuned)
     return described
 
 

@@ -83,6 +83,8 @@ def test_other_names_are_not_secret(names):
         ("ssh://git@host:22/x?size=3", "ssh://git@host:22/x?size=3"),
         ("http://host:8080/a@b:c", "http://host:8080/a@b:c"),
         ("ada:x@host", "ada:x@host"),
+        ("redis://u:{pw}@h:1/{n} redis://u:{pw}@sesame@{h}", "redis://u:{pw}@h:1/{n} redis://u:***@{h}"),
+        ("http://h?token={t}&auth=sesame{t}", "http://h?token={t}&auth=***"),
     ],
 )
 def test_passwords_in_urls_are_masked(text, masked):
@@ -220,6 +222,23 @@ def test_variable_filled_by_a_parameter_is_not_secret(tmp_path):
     # Apart from secrets, the values that make measurements comparable are unchanged.
     assert environment_text(variables) == "API_KEY=***, SORT_KEY={by}"
     assert mask_tables({"environment": variables})["environment"] == {"SORT_KEY": "{by}", "API_KEY": MASK}
+
+
+def test_a_password_in_a_url_is_a_secret_although_a_parameter_fills_in_the_host(tmp_path):
+    given = {"DATABASE_URL": f"postgres://u:{SECRET}@{{host}}:5432/x", "N": 1, "CACHE_URL": "redis://u:{host}@h"}
+    masked = given | {"DATABASE_URL": "postgres://u:***@{host}:5432/x"}
+    stored = mask_tables({"environment": given})
+    assert stored["environment"] == masked
+    # The caller's variable would lack the parameter.
+    assert find_masked_variables(stored) == set()
+    assert find_masked_words(stored) == [masked["DATABASE_URL"]]
+    variables = {"DATABASE_URL": given["DATABASE_URL"]}
+    assert environment_text(variables) == f"DATABASE_URL={masked['DATABASE_URL']}"
+    objective = CommandObjective(CommandOptions.model_validate({"argv": ["./a"], "environment": variables}))
+    (tmp_path / "login").write_text(SECRET)
+    described = describe_job(objective.job({"host": "db7"}, Context(tmp_path)))
+    assert described["environment"]["DATABASE_URL"] == "postgres://u:***@db7:5432/x"
+    assert SECRET not in json.dumps(described)
 
 
 @pytest.mark.parametrize(
