@@ -22,13 +22,14 @@ _SECRET = re.compile(
     r"|(?:^|_)(?:O?AUTH|DSN|COOKIE|BEARER)$",
     re.IGNORECASE,
 )
-# Names that only look like those: of files, of keys to sort by, of folders, of counted passes, of tokens of a text.
+# Names that only look like those: of files, of folders, of keys to sort or draw by, of passes of a program, of tokens
+# of a text.
 _PUBLIC = re.compile(
     r"(?:^|_)(?:FILE|PATH|DIR|FOLDER"
-    r"|(?:SORT|GROUP|ORDER|JOIN|PARTITION|SHARD|PRIMARY|FOREIGN|PUBLIC|CACHE|INDEX)_KEY"
+    r"|(?:SORT|GROUP|ORDER|JOIN|PARTITION|SHARD|PRIMARY|FOREIGN|PUBLIC|CACHE|INDEX|HASH|P?RNG|RANDOM|VOCAB|ENCODER)_KEY"
     r"|(?:OLD|INIT|TARGET|APPTAINER|SINGULARITY)_PWD"
-    r"|(?:FIRST|SECOND|LAST|ONE|TWO|SINGLE|MULTI|MAX|NUM|N)_PASS"
-    r"|(?:BOS|EOS|PAD|UNK|SEP|CLS|MASK|START|STOP|END|MAX|NUM|N|PER)_TOKEN)$",
+    r"|(?:FIRST|SECOND|LAST|ONE|TWO|SINGLE|MULTI|MAX|NUM|N|WARM_?UP|FORWARD|BACKWARD|RENDER|OPT|COMPILER)_PASS"
+    r"|(?:BOS|EOS|PAD|UNK|SEP|CLS|MASK|START|STOP|END|MAX|NUM|N|PER|IMAGE|VIDEO|AUDIO|DRAFT)_TOKEN)$",
     re.IGNORECASE,
 )
 # Separates the words of an option (`--api-key`) and of a key (`db.password`, `accessKey`).
@@ -71,10 +72,16 @@ def mask_words(words: Sequence[str], public: Collection[str] = ()) -> list[str]:
         public: Names of options and variables that are not secrets.
     """
     masked = [mask_urls(word) for word in words]
+    for index, start, _ in _secret_values(words, public):
+        masked[index] = f"{start}{MASK}"
+    return masked
+
+
+def _secret_values(words: Sequence[str], public: Collection[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield each word that is a value of a secret: its index, what stands before the value, the name."""
     for index, start, name, value in _named_values(words):
         if is_secret(name) and name not in public and not _PLAIN_VALUE.fullmatch(value):
-            masked[index] = f"{start}{MASK}"
-    return masked
+            yield index, start, name
 
 
 def _named_values(words: Sequence[str]) -> Iterator[tuple[int, str, str, str]]:
@@ -142,8 +149,32 @@ def mask_inner(value: object) -> Any:  # noqa: ANN401  whatever JSON holds
         return mask_tables(value)
     if not isinstance(value, list | tuple):
         return mask_urls(value) if isinstance(value, str) else value
-    words = mask_words([one if isinstance(one, str) else "" for one in value], placeholder_options(value))
+    words = mask_words(_words_of(value), placeholder_options(value))
     return [word if isinstance(one, str) else mask_inner(one) for word, one in zip(words, value, strict=True)]
+
+
+def _words_of(values: Sequence[object]) -> list[str]:
+    return [one if isinstance(one, str) else "" for one in values]
+
+
+def find_secret_names(value: object) -> frozenset[str]:
+    """Return the variables and options of a study file whose values are masked because of their names."""
+    if isinstance(value, Mapping):
+        names = [_secret_names_of(key, inner) for key, inner in value.items() if key != _SPACE]
+    elif isinstance(value, list | tuple):
+        found = _secret_values(_words_of(value), placeholder_options(value))
+        names = [frozenset(name for _, _, name in found), *map(find_secret_names, value)]
+    else:
+        names = []
+    return frozenset[str]().union(*names)
+
+
+def _secret_names_of(key: str, value: object) -> frozenset[str]:
+    if key != ENVIRONMENT or not isinstance(value, Mapping):
+        return find_secret_names(value)
+    # With a mask, the user says that it is a secret.
+    named = {name for name, text in value.items() if isinstance(text, str) and text != MASK and is_secret(name)}
+    return frozenset(named) - placeholder_variables(value)
 
 
 def _mask_table(table: Mapping[str, Any]) -> dict[str, Any]:

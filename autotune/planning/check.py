@@ -19,7 +19,7 @@ from autotune.planning.duets import duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.missing_values import missing_values
 from autotune.planning.named_programs import named_programs
-from autotune.planning.prepare import check_secrets, options_planner, plan_facts
+from autotune.planning.prepare import check_secrets, options_planner, plan_facts, secret_notes
 from autotune.planning.typed_options import blame_option, changed_keys, input_keys
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.misplaced import with_right_table
@@ -183,7 +183,7 @@ class _Check:
             self._add_missing([Problem(why)])
         if doubt := shared_meter(study, plan, self.launcher):
             self.report.warnings.append(doubt)
-        self.report.notes += plan.notes
+        self.report.notes += [*plan.notes, *secret_notes(study)]
         self.report.warnings += study_warnings(study, plan, self.report.space)
         self.report.warnings += plan.warnings if self.is_own else ()
 

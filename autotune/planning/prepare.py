@@ -22,7 +22,7 @@ from autotune.studyfile.plans import plans_of
 from autotune.studyfile.software import PlanOptions
 from autotune.studyfile.space import join_space
 from launchers import Job, Launcher
-from launchers.secret import find_masked_variables, find_masked_words, mask_tables
+from launchers.secret import find_masked_variables, find_masked_words, find_secret_names, mask_tables
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
 from objectives.efficiency.objective import build_library
@@ -106,6 +106,16 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         reading=plan.reading,
     )
     return Prepared(study, plan, space, definition, tuple(verified))
+
+
+def secret_notes(study: StudyFile) -> list[str]:
+    """Return a note on the variables and options that are taken for secrets; studies may differ in their values."""
+    names = sorted(find_secret_names(study.model_dump(mode="json")))
+    note = (
+        f"{', '.join(names)}: taken for secrets because of their names, so their values are neither stored nor "
+        "compared; after a change that matters to the runs, give the study another name"
+    )
+    return [note] if names else []
 
 
 def plan_facts(machine: Machine, launcher: Launcher) -> dict[str, Any]:

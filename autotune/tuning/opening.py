@@ -27,7 +27,7 @@ from autotune.performance.recognition import of_program
 from autotune.planning.duets import duet_obstacle, duet_refusal, halves_of
 from autotune.planning.metering import meter_obstacle, shared_meter
 from autotune.planning.missing_values import missing_values
-from autotune.planning.prepare import Prepared, prepare
+from autotune.planning.prepare import Prepared, prepare, secret_notes
 from autotune.records.study import REPLAY_NOTICE
 from autotune.scheduling.memory_bounds import carry_over_excess
 from autotune.storage.address import sqlite_path, state_folder
@@ -213,7 +213,7 @@ def _show_notes(settings: SessionSettings, prepared: Prepared, display: Display)
     if prepared.plan.runs == "launched":
         for note in settings.launcher.notes(ranks=_has_ranks(prepared)):
             display.line(note)
-    for note in prepared.plan.notes:
+    for note in (*prepared.plan.notes, *secret_notes(prepared.study)):
         display.line(note)
 
 

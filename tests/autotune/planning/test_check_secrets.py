@@ -29,6 +29,14 @@ def test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_mis
     assert again.definition == prepared.definition
 
 
+def test_options_and_variables_that_are_taken_for_secrets_are_noted(tmp_path):
+    text = GOOD.replace('"{y}"]', '"{y}", "--fish-key", "custkey", ["--sesame-pass={x}"]]')
+    text = text.replace("[options]", '[options]\nenvironment = { SALT_KEY = "abc", API_KEY = "{x}", N = "1" }')
+    notes = checked(tmp_path, text)[1]["notes"]
+    assert [note for note in notes if note.startswith("SALT_KEY, fish-key: taken for secrets because of their names")]
+    assert not [note for note in checked(tmp_path, GOOD)[1]["notes"] if "secrets" in note]
+
+
 def test_a_secret_that_is_not_in_the_environment_is_told_before(tmp_path, monkeypatch):
     text = GOOD.replace("[options]", '[options]\nenvironment = { MY_API_KEY = "***" }')
     monkeypatch.delenv("MY_API_KEY", raising=False)
