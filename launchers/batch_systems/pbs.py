@@ -35,11 +35,15 @@ from launchers.batch_systems.system import (
 from launchers.job import EndReason, JobState, Place
 from launchers.site import Site
 
-# Brackets mark an array of jobs.
-_NUMBER, _SERVER = r"\d+(?:\[\d*\])?", r"[A-Za-z][\w-]*(?:\.[\w-]+)*"
+# Brackets mark an array of jobs. A server's name may begin with a digit; within a line that could be any number.
+_NUMBER, _SERVER = r"\d+(?:\[\d*\])?", r"[\w-]+(?:\.[\w-]+)*"
 _JOB_IDS = tuple(
     re.compile(form)
-    for form in (rf"^({_NUMBER}\.{_SERVER})$", rf"(?i:\bjob\b).*?\b({_NUMBER}\.{_SERVER})", rf"^({_NUMBER})$")
+    for form in (
+        rf"^({_NUMBER}\.{_SERVER})$",
+        rf"(?i:\bjob\b).*?\b({_NUMBER}\.(?=[A-Za-z]){_SERVER})",
+        rf"^({_NUMBER})$",
+    )
 )
 _MIB_PER_GIB = 1024
 
