@@ -11,6 +11,10 @@ from autotune.errors import StudyFileError
 _SHELLS = {"sh", "bash", "dash", "ksh", "zsh"}
 _COMMAND_OPTION = re.compile(r"-[a-z]*c")
 _OPERATOR = re.compile(r"[;|&<>()]+")
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+# What only a shell does: expand variables, commands and names of files, run several lines, and change itself.
+_EXPANSION = re.compile(r"[$`*?\[~{\n]")
+_BUILTINS = {*("cd", "module", "ml", "ulimit", "umask", "export", "unset", "set", "source", ".", "exec", "eval")}
 _REMEDY = (
     "a study starts one program, without a shell: do what comes before it yourself (cd, module load, export), or write "
     "the line into a script and give that"
@@ -55,11 +59,20 @@ def read_shell_words(words: Sequence[str]) -> ShellWords:
             return ShellWords(list(words))
     if len(words) == 3 and Path(words[0]).name in _SHELLS and _COMMAND_OPTION.fullmatch(words[1]):
         try:
-            return _parse(words[2])
+            if not _needs_shell(words[2].strip()):
+                return _parse(words[2])
         except (StudyFileError, ValueError):
-            note = f"{words[0]} {words[1]} stays in the command as it is: only a shell understands its text"
-            return ShellWords(list(words), notes=[note])
+            pass
+        note = f"{words[0]} {words[1]} stays in the command as it is: only a shell understands its text"
+        return ShellWords(list(words), notes=[note])
     return ShellWords(list(words))
+
+
+def _needs_shell(text: str) -> bool:
+    """Whether a shell would expand a part of the text, or starts it with a command of its own."""
+    # In double quotes, a shell expands variables and commands.
+    unquoted = _QUOTED.sub(lambda quoted: "$" if re.match(r'".*(?<!\\)[$`]', quoted[0], re.DOTALL) else "", text)
+    return _EXPANSION.search(unquoted) is not None or text.partition(" ")[0] in _BUILTINS
 
 
 def _parse(text: str) -> ShellWords:

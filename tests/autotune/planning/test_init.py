@@ -145,6 +145,7 @@ CORE = "OMPI_MCA_hwloc_base_binding_policy"
         (["mpirun -np 4 prog > out 2>&1 &"], {"np": "4"}, {}, "keeps what a run prints: > out 2>&1"),
         (["mpirun -np 4 prog 2>log | tee -a out"], {"np": "4"}, {}, "2> log | tee -a out"),
         (["bash", "-c", "mpirun -np 4 prog"], {"np": "4"}, {}, ""),
+        (["bash", "-c", "\nAWK='$1 ~ /x*/' B=\"{c}\" mpirun -np 4 prog\n"], {"np": "4"}, {"B": "{{c}}"}, ""),
     ],
 )
 def test_the_words_before_the_program_become_ranks_threads_and_variables(command, counts, environment, notes):
@@ -170,6 +171,15 @@ def test_the_words_before_the_program_become_ranks_threads_and_variables(command
         ("mpiexec -n 4 -d 8 prog", "what -d 8 means is not known"),
         ("valgrind --tool=callgrind prog", "it measures or debugs a program"),
         ("bash -lc 'module load gcc && prog'", "only a shell understands its text"),
+        ("bash -c 'prog $HOME/in'", "only a shell understands its text"),
+        ("bash -c 'N=$N prog'", "only a shell understands its text"),
+        ("bash -c 'prog `nproc`'", "only a shell understands its text"),
+        ("bash -c 'prog \"-n $N\" 3'", "only a shell understands its text"),
+        ("bash -c 'prog *.txt'", "only a shell understands its text"),
+        ("bash -c 'prog ~/in'", "only a shell understands its text"),
+        ("bash -c 'prog {a,b}.in'", "only a shell understands its text"),
+        ("bash -c 'module load x\nprog 3'", "only a shell understands its text"),
+        ("bash -c 'exec prog 3'", "only a shell understands its text"),
     ],
 )
 def test_a_start_command_that_is_not_understood_stays_and_one_line_says_so(command, note):
