@@ -52,6 +52,8 @@ def echo(text: str, *, exact: bool = False) -> None:
     """
     # Not typer.echo, which removes colours from what goes into a pipe.
     sys.stdout.write(text if exact and not sys.stdout.isatty() else plain(text))
+    # A program that reads this gets it at once, and click ends the command quietly if nobody reads any more.
+    sys.stdout.flush()
 
 
 STOPPED = "stopped: finished runs are stored, runs in flight were ended; the same command resumes"

@@ -1,5 +1,6 @@
 """--notify: who is told of the end of a session, and what; --quiet."""
 
+import io
 import json
 import sys
 import threading
@@ -8,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 import typer
 
-from autotune.cli.common import open_display
+from autotune.cli.common import open_display, print_json
 from autotune.cli.notify import notify_at_end
 from autotune.errors import BusyError
 
@@ -115,6 +116,13 @@ def test_who_is_told_has_a_bounded_time(monkeypatch, capfd):
     with notify_at_end("sleep 5", "melt"):
         pass
     assert "--notify: sleep: not done within" in capfd.readouterr().err
+
+
+def test_a_program_that_reads_the_result_need_not_wait_until_others_are_told(monkeypatch):
+    pipe = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(pipe))
+    print_json({"a": 1})
+    assert json.loads(pipe.getvalue()) == {"a": 1}
 
 
 def test_a_quiet_session_shows_nothing_but_how_it_was_stopped(capfd):
