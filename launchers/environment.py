@@ -1,5 +1,6 @@
 """Which variables of its caller a job sees: an allow-list, so that nothing else affects a measurement."""
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -37,6 +38,14 @@ _RANK = re.compile(
 
 # Ray and many cluster profiles set this; a job uses one thread per rank unless its configuration says otherwise.
 _DEFAULTS = {"OMP_NUM_THREADS": "1"}
+
+
+def read_umask() -> int:
+    """Return this process's umask, which jobs on other nodes must be given since they would get that of a login."""
+    # Only a change tells what it was. Meanwhile other threads let nobody in.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def job_environment(caller: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:

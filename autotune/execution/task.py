@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from launchers import STDOUT, EndReason, Job, JobState, JobStatus, Launcher, Lau
 from launchers.batch import RefusedError
 from launchers.batch.job_ends import was_ended_by_others
 from launchers.card import Card
+from launchers.environment import read_umask
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLines, run
 from launchers.secret import mask_secrets, without_secrets
@@ -69,6 +70,7 @@ class Task:
         attempt: The number of this launch, from 1, without those that do not count as a try.
         uncounted: The number of earlier launches that did not count.
         job_id: The id of the job, if an earlier session submitted it.
+        umask: Decides who can open the files of the run, also if a process on another node makes them.
     """
 
     key: int
@@ -81,6 +83,7 @@ class Task:
     attempt: int = 1
     uncounted: int = 0
     job_id: str | None = None
+    umask: int = field(default_factory=read_umask)
 
 
 class WatchedRun:
@@ -132,6 +135,7 @@ class WatchedRun:
 
 def run_task(task: Task, launcher: Launcher) -> Outcome:
     """Run the job and read its output. A failed or a capped run is an outcome, not an exception."""
+    os.umask(task.umask)
     watched = WatchedRun(task)
     try:
         status = run(launcher, apply_cap(task.job, task.cap), watched)

@@ -10,6 +10,7 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems.numbers import hours_text
+from launchers.environment import read_umask
 from launchers.job import EndReason, Job, JobState, Place
 from launchers.placement import place_job
 from launchers.site import Site
@@ -289,14 +290,15 @@ def job_script(  # noqa: PLR0913, PLR0917  the parts of a script
 ) -> str:
     """Return a job script made of these parts, in their order, with the modules and setup lines of the site.
 
-    The shell appends its output to `log` by itself, since schedulers expand patterns in file names. Appending keeps the
-    output of the folder's first job if a second one starts and ends at once. The variables in `brought` are exported
-    before anything that may change them. A module that cannot be loaded ends the job, since a measurement without it
-    would be of something else.
+    The umask is that of this process. The shell appends its output to `log` by itself, since schedulers expand patterns
+    in file names. Appending keeps the output of the folder's first job if a second one starts and ends at once. The
+    variables in `brought` are exported before anything that may change them. A module that cannot be loaded ends the
+    job, since a measurement without it would be of something else.
     """
     lines = [
         "#!/bin/bash -l",
         *head,
+        f"umask {read_umask():04o}",
         f"exec >>{shlex.quote(os.fspath(log))} 2>&1",
         *(f"export {name}={shlex.quote(value)}" for name, value in brought.items()),
         *(f"module load {shlex.quote(module)} || exit 1" for module in site.modules),

@@ -121,6 +121,9 @@ def login(monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", "/opt/it's mine/bin:/usr/bin")
     monkeypatch.setenv("HOME", "/home/me")
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def compare(name: str, text: str) -> None:

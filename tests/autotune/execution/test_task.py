@@ -1,6 +1,9 @@
 """The messages for runs whose metrics cannot count."""
 
 import json
+import os
+import pickle
+import stat
 from dataclasses import replace
 
 import pytest
@@ -13,8 +16,10 @@ from autotune.execution.task import (
     describe_job,
     job_from_description,
     read_outcome,
+    run_task,
 )
 from launchers import STDOUT, EndReason, Job, JobState, JobStatus
+from launchers.local import LocalLauncher
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Output
 from objectives.command import CommandObjective
 from objectives.command_options import CommandOptions
@@ -69,6 +74,18 @@ def test_a_run_that_does_not_tell_the_target_is_invalid_and_says_why(tmp_path):
     assert outcome.message.startswith("no parallel_efficiency: no efficiencies: no rank wrote how long it was in MPI")
     with pytest.raises(InvalidResult, match="no val_dice: the run did not report it"):
         check_target(Measurement({"val_auc": 0.5}), Metric("val_dice", "", "maximize"))
+
+
+def test_files_of_a_run_have_the_modes_of_the_session_also_if_a_process_elsewhere_makes_them(tmp_path):
+    program = CommandObjective(CommandOptions(argv=["touch", "made"]))
+    before = os.umask(0o027)
+    try:
+        sent = pickle.dumps(Task(0, Job(("touch", "made"), tmp_path), program))
+        os.umask(0)
+        assert run_task(pickle.loads(sent), LocalLauncher()).failure is None
+        assert {stat.S_IMODE(path.stat().st_mode) & 0o027 for path in tmp_path.iterdir()} == {0}
+    finally:
+        os.umask(before)
 
 
 def test_a_job_that_is_described_is_followed_in_the_same_file_afterwards(tmp_path):

@@ -5,6 +5,7 @@
 #flux: --cores-per-slot=1
 #flux: --time-limit=3600s
 #flux: --output=.autotune-scheduler.log
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
 export HOME=/home/me

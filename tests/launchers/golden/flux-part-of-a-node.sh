@@ -7,6 +7,7 @@
 #flux: --cores-per-slot=12
 #flux: --time-limit=780s
 #flux: --output=.autotune-scheduler.log
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
 export HOME=/home/me

@@ -10,6 +10,7 @@
 #flux: --exclusive
 #flux: --output=.autotune-scheduler.log
 #flux: --setattr=system.alloc-bypass.R=no
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load 'it'"'"'s a/module' || exit 1

@@ -7,6 +7,7 @@
 #$ -S /bin/bash
 #$ -r n
 #$ -notify
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
 export HOME=/home/me

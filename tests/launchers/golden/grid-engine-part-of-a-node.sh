@@ -11,6 +11,7 @@
 #$ -notify
 #$ -P jx00
 #$ -q normal
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
 export HOME=/home/me

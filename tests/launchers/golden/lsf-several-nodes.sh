@@ -13,6 +13,7 @@
 #BSUB -env none
 #BSUB -oo .autotune-scheduler.log
 #BSUB -app training
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load 'it'"'"'s a/module' || exit 1

@@ -8,6 +8,7 @@
 #PBS -o .autotune-scheduler.log
 #PBS -P jx00
 #PBS -q normal
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
 export HOME=/home/me

@@ -15,6 +15,7 @@
 #PBS -l abaqus=2
 export OMPI_MCA_orte_default_hostfile="$PBS_NODEFILE"
 export PRTE_MCA_prte_default_hostfile="$PBS_NODEFILE"
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load 'it'"'"'s a/module' || exit 1

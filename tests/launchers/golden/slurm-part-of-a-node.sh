@@ -12,6 +12,7 @@
 #SBATCH --account=jx00
 #SBATCH --partition=normal
 export SLURM_EXPORT_ENV=ALL
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 export PATH='/opt/it'"'"'s mine/bin:/usr/bin'
 export HOME=/home/me

@@ -17,6 +17,7 @@
 #SBATCH --constraint=haswell
 #SBATCH --hint=nomultithread
 export SLURM_EXPORT_ENV=ALL
+umask 0022
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load 'it'"'"'s a/module' || exit 1
