@@ -1,22 +1,27 @@
 """Checkpoint folders: where each trial resumes its training, and the curves of segments that were killed.
 
 A checkpoint folder holds only the program's own files, since many programs refuse to start in a folder that is not
-empty. Our note lies beside it: the segment that was started last, and the curves of its runs that were killed. Each
-study has folders of its own, also if another study has the same name.
+empty. Our note lies beside it: the segment that was started last, the curves of its runs that were killed, and the file
+that has the program's progress lines. Each study has folders of its own, also if another study has the same name.
 """
 
 import json
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from autotune.execution.segments import Curve, read_lost_curve
-from launchers import STDERR, STDOUT
+from launchers import STDOUT
 from objectives.base import Metric, Objective
 
-_STREAMS = (STDOUT, STDERR)  # a training's progress lines are in one of them
+
+@dataclass(frozen=True)
+class _Note:
+    leg: str
+    curve: Curve = ()
+    progress_file: str = STDOUT
 
 
 @dataclass(frozen=True)
@@ -47,31 +52,39 @@ class Checkpoints:
 
         Call it before that folder is emptied: the curve of the last killed run is read from its output there.
         """
-        known = self._last_noted_curve(trial, run_name)
-        lost: Curve = ()
-        if known is not None:
-            streams = (
-                read_lost_curve(self.runs / run_name / name, objective.progress_reader(), metric) for name in _STREAMS
-            )
-            lost = (*known, *next(filter(None, streams), ()))
-        # A missing note costs the curve of a killed run, not the training.
-        with suppress(OSError):
-            self.folder(trial).mkdir(parents=True, exist_ok=True)
-            self._note(trial).write_text(json.dumps({"leg": run_name, "curve": lost}), encoding="utf-8")
+        note = self._read_note(trial) or _Note("")
+        if note.leg == run_name:
+            output = self.runs / run_name / note.progress_file
+            lost = (*note.curve, *read_lost_curve(output, objective.progress_reader(), metric))
+        else:
+            lost = ()
+        self._write_note(trial, replace(note, leg=run_name, curve=lost))
         return lost
+
+    def note_progress_file(self, trial: int, name: str) -> None:
+        """Note which file the job of a trial writes its progress lines to."""
+        note = self._read_note(trial)
+        if note is not None:
+            self._write_note(trial, replace(note, progress_file=name))
 
     def curve_of_killed_runs(self, trial: int, run_name: str) -> Curve:
         """Return the curve of a segment's earlier runs, which were killed."""
-        return self._last_noted_curve(trial, run_name) or ()
+        note = self._read_note(trial)
+        return note.curve if note is not None and note.leg == run_name else ()
 
     def _note(self, trial: int) -> Path:
         folder = self.folder(trial)
         return folder.with_name(f"{folder.name}.json")
 
-    def _last_noted_curve(self, trial: int, run_name: str) -> Curve | None:
-        """Return the curve noted at the start of a segment; None if this segment was not the last to start."""
+    def _write_note(self, trial: int, note: _Note) -> None:
+        # A missing note costs the curve of a killed run, not the training.
+        with suppress(OSError):
+            self.folder(trial).mkdir(parents=True, exist_ok=True)
+            self._note(trial).write_text(json.dumps(asdict(note)), encoding="utf-8")
+
+    def _read_note(self, trial: int) -> _Note | None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads(self._note(trial).read_text(encoding="utf-8"))
-            if note["leg"] == run_name:
-                return tuple((int(step), float(value)) for step, value in note["curve"])
+            curve = tuple((int(step), float(value)) for step, value in note["curve"])
+            return _Note(str(note["leg"]), curve, str(note["progress_file"]))
         return None

@@ -255,6 +255,8 @@ class TuningLoop:
             cap=self._scheduler.cap(trial, self._standings) if counts else None,
             segment=segment,
         )
+        if segment:
+            self._checkpoints.note_progress_file(trial.number, planned.task.job.progress_file)
         if counts and trial.state is State.CAPPED:
             self._update_trial(replace(trial, settled=False))
         job = limit_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)

@@ -21,6 +21,8 @@ def told(runs: Path, place: str, *steps: int, stream: str = STDOUT) -> None:
 def test_the_curve_of_a_killed_leg_is_kept_however_often_it_is_killed(tmp_path, stream):
     found = Checkpoints(tmp_path, "ours")
     assert found.note_start(3, "00003-9", OBJECTIVE, AUC) == ()
+    found.note_progress_file(3, stream)
+    told(tmp_path, "00003-9", 7, stream=STDOUT if stream == STDERR else STDERR)
     told(tmp_path, "00003-9", 1, 2, stream=stream)
     assert found.note_start(3, "00003-9", OBJECTIVE, AUC) == ((1, 0.1), (2, 0.2))
     told(tmp_path, "00003-9", 3, stream=stream)

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -7,15 +8,26 @@ from autotune.errors import NothingWorkedError
 from autotune.execution.segments import CURVE, Segment, SegmentWatch, join_segments
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, State
+from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.hyperband import Bracket, brackets
 from autotune.scheduling.successive_halving import extend_brackets
 from autotune.statistics.standings import Standings
 from autotune.storage.readable_study import BRACKETS
 from autotune.studyfile import StoppingSection
 from autotune.tuning.loop import Ending
+from launchers import STDERR, STDOUT
 from objectives.base import REMARK, FailureKind, Progress
+from tests.support import training
 from tests.support.fakes import definition
-from tests.support.training import SCORE, SPACE, TrainingExecutor, learned, training_session, training_study
+from tests.support.training import (
+    SCORE,
+    SPACE,
+    PaperTraining,
+    TrainingExecutor,
+    learned,
+    training_session,
+    training_study,
+)
 
 
 def steps_of(trained):
@@ -95,6 +107,25 @@ def test_an_interrupted_study_ends_with_the_same_brackets_and_repeats_nothing(tm
 def folders(tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
+
+
+def test_the_curve_of_a_killed_run_is_looked_for_in_the_file_that_its_job_reports_progress_in(tmp_path, monkeypatch):
+    class InStderr(PaperTraining):
+        def job(self, configuration, context):
+            return replace(super().job(configuration, context), progress_file=STDERR)
+
+        def progress_reader(self):
+            return lambda line: Progress(1, {SCORE.name: float(line)})
+
+    monkeypatch.setattr(training, "PaperTraining", InStderr)
+    store, _, runner = training_session(tmp_path, TrainingExecutor(at_most=0), training_study(4), kept=True)
+    with pytest.raises(KeyboardInterrupt):
+        runner.tune()
+    (folder,) = (tmp_path / "runs").glob("00000*")
+    for stream, text in ((STDOUT, "0.5"), (STDERR, "0.25")):
+        (folder / stream).write_text(text)
+    lost = Checkpoints(tmp_path / "runs", store.mark).note_start(0, folder.name, InStderr(), SCORE)
+    assert lost == ((1, 0.25),)
 
 
 def test_more_trials_leave_the_brackets_as_they_were(tmp_path):
