@@ -151,6 +151,7 @@ if another user has made it, all your processes use another one
     autotune/storage/test_study_lock.py::test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop
 can be changed by you alone, whatever your umask
     autotune/execution/test_run_folder.py::test_nobody_else_changes_what_a_session_makes
+    autotune/execution/test_task.py::test_files_of_a_run_have_the_modes_of_the_session_also_if_a_process_elsewhere_makes_them
 are never printed, nor passed on a command line
     autotune/storage/test_postgresql.py::test_what_is_wrong_with_an_address_is_said_without_its_password
 `autotune pilot` refuses an address with a password
