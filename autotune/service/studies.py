@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from autotune.coordination.upkeep import delete as delete_study
 from autotune.coordination.upkeep import find_removable, hold_unused
@@ -33,6 +33,14 @@ from autotune.supervision import DesiredState, NameTakenError, Order, StateName,
 
 _NOT_OF_CATALOGUE = "it was not started from a study in the catalogue, so it cannot be resumed here"
 _RUN_BY_OTHERS = "other programs make its runs, also those that compare the winner with the default"
+
+
+class AnswerKey(NamedTuple):
+    """The key of an answer on a stored study: its name and version, and what was asked."""
+
+    study: str
+    version: int
+    asked: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -103,21 +111,21 @@ class Studies:
         """Return the details of a study."""
         return self._detail(self._snapshot_with(name), name)
 
-    def summary(self, name: str) -> Summary:
-        """Return the summary of a stored study."""
-        summary = self._summaries.get(name)
+    def summary(self, name: str, version: int | None = None) -> Summary:
+        """Return the summary of a stored study, at `version` or later; by default at the version that is served now."""
+        summary = self._summaries.get(name, version)
         if summary is not None:
             return summary
         self._snapshot_with(name)
         raise ProblemError(404, f"study {name!r} has not measured anything yet")
 
-    def key(self, name: str, *what: Any) -> tuple[Any, ...]:  # noqa: ANN401  whatever tells answers apart
+    def key(self, name: str, *asked: Any) -> AnswerKey:  # noqa: ANN401  whatever tells answers apart
         """Return a key of an answer on a stored study, which changes with the study."""
         version = self._summaries.version(name)
         if version is None:
             self._snapshot_with(name)
             raise ProblemError(404, f"study {name!r} has not measured anything yet")
-        return (name, version, *what)
+        return AnswerKey(name, version, asked)
 
     def known(self) -> list[Known]:
         """Return what is known to work: the best configuration of each program on each machine."""
@@ -230,15 +238,15 @@ class Studies:
             delete_study(store, found)
         self._summaries.forget(name)
 
-    def charts(self, name: str) -> Mapping[str, Chart]:
-        """Return the charts of a study, by name."""
-        self.summary(name)
-        return self._summaries.charts(name)
+    def charts(self, name: str, version: int) -> Mapping[str, Chart]:
+        """Return the charts of a study at `version` or later, by name."""
+        self.summary(name, version)
+        return self._summaries.charts(name, version)
 
-    def chart(self, name: str, picture: str) -> Chart | None:
-        """Return a chart of a study; None if it has no such chart."""
-        self.summary(name)
-        return self._summaries.chart(name, picture)
+    def chart(self, name: str, version: int, picture: str) -> Chart | None:
+        """Return a chart of a study at `version` or later; None if it has no such chart."""
+        self.summary(name, version)
+        return self._summaries.chart(name, version, picture)
 
     def store(self, name: str) -> StudyStore:
         """Open a stored study for reading."""

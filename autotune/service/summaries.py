@@ -179,24 +179,25 @@ class StudySummaries:
         """Return the version of a study; None without such a study."""
         return self.versions().get(name)
 
-    def charts(self, name: str) -> Mapping[str, Chart]:
-        """Return the charts of a study, by name.
+    def charts(self, name: str, version: int) -> Mapping[str, Chart]:
+        """Return the charts of a study at `version` or later, by name.
 
         Raises:
             StorageError: No study has that name, or the storage cannot be read.
         """
-        version = self.version(name) or 0
         charts = in_order([*self._charts(name, version).values(), self._importance(name, version)])
         return {chart.name: chart for chart in charts}
 
-    def chart(self, name: str, picture: str) -> Chart | None:
-        """Return a chart of a study, or None; the importance is computed only on demand. Raises as `charts`."""
-        version = self.version(name) or 0
+    def chart(self, name: str, version: int, picture: str) -> Chart | None:
+        """Return a chart as `charts` does, or None; the importance is computed only on demand."""
         return self._importance(name, version) if picture == IMPORTANCE else self._charts(name, version).get(picture)
 
-    def get(self, name: str) -> Summary | None:
-        """Return the newest summary of a study; None without such a study."""
-        version = self.version(name)
+    def get(self, name: str, version: int | None = None) -> Summary | None:
+        """Return the summary of a study, at `version` or later; None without such a study.
+
+        Without `version` it is the one of `versions`, which may be older than what a client has seen.
+        """
+        version = self.version(name) if version is None else version
         if version is None:
             return None
         try:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ _PATIENCE_S = 20.0
 _KEPT_BYTES = 64 * 2**20
 
 _T = TypeVar("_T")
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -167,15 +169,16 @@ def workers_by_kind() -> dict[CallerKind, Workers]:
     return {kind: Workers(kept, places) for kind, places in PLACES.items()}
 
 
-async def answer_long(request: Request, find_key: Callable[[], Hashable], make: Callable[[], Answer]) -> Response:
-    """Answer a request with what `make` returns, or with what it returned before for the same key.
+async def answer_long(request: Request, find_key: Callable[[], _Key], make: Callable[[_Key], Answer]) -> Response:
+    """Answer a request with what `make` returns for a key, or with what it returned before for the same key.
 
-    The key must differ by who may see the answer, and change with whatever the answer depends on.
+    The key must differ by who may see the answer, and change with whatever the answer depends on. What `make` reads
+    must not be older than the key, since its answer is kept.
     """
     place: Place = request.scope["state"]["place"]
     key = await run_in_threadpool(find_key)
     place.leave()
-    return (await place.workers.answer(key, make)).response()
+    return (await place.workers.answer(key, partial(make, key))).response()
 
 
 async def work_long(request: Request, work: Callable[[], _T]) -> _T:

@@ -15,7 +15,7 @@ from autotune.service.json_values import json_value
 from autotune.service.models.values import Given, Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
-from autotune.service.studies import Studies
+from autotune.service.studies import AnswerKey, Studies
 from autotune.service.workers import Answer, answer_long, as_json, work_long
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import StateName
@@ -69,7 +69,7 @@ def routes(studies: Studies) -> APIRouter:
     async def show_space(name: StudyName, request: Request) -> Response:
         """Show the valid configurations of a study."""
 
-        def make() -> Answer:
+        def make(_: AnswerKey) -> Answer:
             return as_json(_description_of(name, Space.from_dict(studies.store(name).definition.space)))
 
         return await answer_long(request, partial(studies.key, name, "space"), make)
@@ -78,7 +78,7 @@ def routes(studies: Studies) -> APIRouter:
     async def list_hints(name: StudyName, request: Request) -> Response:
         """List the hints of a study, with their trials."""
 
-        def make() -> Answer:
+        def make(_: AnswerKey) -> Answer:
             store = studies.store(name)
             trials = _by_configuration(store.trials())
             return as_json([_state_of(hint, trials.get(_key(hint.configuration))) for hint in hints_of(store)])

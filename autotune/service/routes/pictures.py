@@ -18,7 +18,7 @@ from autotune.service.json_values import json_value
 from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
-from autotune.service.studies import Studies
+from autotune.service.studies import AnswerKey, Studies
 from autotune.service.workers import Answer, answer_long, as_json
 from autotune.studyfile.one_of import OneOf
 
@@ -55,8 +55,8 @@ def routes(studies: Studies) -> APIRouter:
     async def list_pictures(name: StudyName, request: Request) -> Response:
         """List the pictures of a study."""
 
-        def make() -> Answer:
-            charts = studies.charts(name).values()
+        def make(key: AnswerKey) -> Answer:
+            charts = studies.charts(name, key.version).values()
             return as_json([PictureBrief(**_words_of(chart)) for chart in charts])
 
         return await answer_long(request, partial(studies.key, name, "pictures"), make)
@@ -65,7 +65,7 @@ def routes(studies: Studies) -> APIRouter:
     async def show_picture(name: StudyName, picture: PictureName, request: Request) -> Response:
         """Show a picture: its panels with their axes and marks, and the same as a table."""
 
-        make = partial(_draw, studies, name, picture)
+        make = partial(_draw, studies, picture)
         return await answer_long(request, partial(studies.key, name, "picture", picture), make)
 
     @router.get("/script-forms", responses=answers(404))
@@ -81,8 +81,8 @@ def routes(studies: Studies) -> APIRouter:
         """Show the job script that runs the winner, with the site file of the service's user for that user only."""
         own = is_own(request)
 
-        def make() -> Answer:
-            summary, store = studies.summary(name), studies.store(name)
+        def make(key: AnswerKey) -> Answer:
+            summary, store = studies.summary(name, key.version), studies.store(name)
             script = script_of(store, summary, form, site_of(summary.study, form) if own else None)
             return Answer(script.encode(), "text/plain; charset=utf-8")
 
@@ -94,7 +94,7 @@ def routes(studies: Studies) -> APIRouter:
     async def show_report(name: StudyName, request: Request) -> Response:
         """Show the report on a study, one document with its pictures."""
 
-        def make() -> Answer:
+        def make(_: AnswerKey) -> Answer:
             return Answer(to_html(report_of(studies.store(name))).encode(), "text/html; charset=utf-8")
 
         return await answer_long(request, partial(studies.key, name, "report"), make)
@@ -102,10 +102,11 @@ def routes(studies: Studies) -> APIRouter:
     return router
 
 
-def _draw(studies: Studies, name: str, picture: str) -> Answer:
-    chart = studies.chart(name, picture)
+def _draw(studies: Studies, picture: str, key: AnswerKey) -> Answer:
+    name = key.study
+    chart = studies.chart(name, key.version, picture)
     if chart is None:
-        known = ", ".join(studies.charts(name))
+        known = ", ".join(studies.charts(name, key.version))
         raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {known}")
     table = json_value({"columns": chart.table.columns, "rows": chart.table.rows})
     return as_json(Picture(**_words_of(chart), table=table, figure=json_value(chart.to_dict())))

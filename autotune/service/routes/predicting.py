@@ -170,7 +170,7 @@ def routes(predictor: Predictor) -> APIRouter:
     async def predict_best(question: Question, request: Request) -> Response:
         """Predict the best configurations on a machine; nothing runs there."""
 
-        def make() -> Answer:
+        def make(_: str) -> Answer:
             return as_json(predictor.predict(question))
 
         return await answer_long(request, partial(predictor.key, question), make)

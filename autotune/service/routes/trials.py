@@ -22,7 +22,7 @@ from autotune.service.json_values import json_value
 from autotune.service.models.trials import TrialDetail, TrialPage, TrialRun, Trials
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
-from autotune.service.studies import Studies
+from autotune.service.studies import AnswerKey, Studies
 from autotune.service.summaries import row_models, rows_of
 from autotune.service.workers import Answer, answer_long, as_json, work_long
 from launchers import STDERR, STDOUT
@@ -62,8 +62,8 @@ def routes(studies: Studies) -> APIRouter:
     ) -> Response:
         """List the trials of a study, by number."""
 
-        def make() -> Answer:
-            rows, following = rows_of(studies.summary(name), after, limit)
+        def make(key: AnswerKey) -> Answer:
+            rows, following = rows_of(studies.summary(name, key.version), after, limit)
             return as_json(Trials(trials=rows, next=following))
 
         return await answer_long(request, partial(studies.key, name, "trials", request.url.query), make)
@@ -78,8 +78,8 @@ def routes(studies: Studies) -> APIRouter:
     ) -> Response:
         """List a page of the chosen trials of a study, sorted."""
 
-        def make() -> Answer:
-            summary = studies.summary(name)
+        def make(key: AnswerKey) -> Answer:
+            summary = studies.summary(name, key.version)
             trials = choice.trials(summary)
             page = TrialPage(
                 trials=row_models(summary, trials[offset : offset + limit]),
@@ -97,8 +97,8 @@ def routes(studies: Studies) -> APIRouter:
     async def save_table(name: StudyName, form: Literal["csv", "json"], choice: Chosen, request: Request) -> Response:
         """Send the chosen trials of a study as a file, with the columns of `autotune trials --format csv`."""
 
-        def make() -> Answer:
-            summary = studies.summary(name)
+        def make(key: AnswerKey) -> Answer:
+            summary = studies.summary(name, key.version)
             columns = trial_columns(summary.standings, summary.definition)
             rows = [json_value(row_of(trial, columns)) for trial in choice.trials(summary)]
             text = as_csv(rows) if form == "csv" else json.dumps(rows, indent=1) + "\n"

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from autotune.errors import AutotuneError, BusyError
+from autotune.service import summaries as summaries_module
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import LIST
@@ -190,3 +191,27 @@ def test_the_budget_of_the_token_counts_and_that_of_the_request_without_one(tmp_
     answer = ask(create_app(settings), "POST", "/studies", token=token, json=asked)
     assert answer.status_code == 422
     assert "0 studies begin with 'agent-', and the budget allows 0" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("end", ["trials", "table", "table.csv", "pictures/progress"])
+def test_a_kept_answer_is_not_older_than_its_key(tmp_path, sqlite, monkeypatch, end):
+    space, path, find_key = small_space(), f"/studies/mine/{end}", Studies.key
+    settings = Settings(sqlite, tmp_path / "service", read_only=True, start_token=START)
+    store = StudyStore.create(sqlite, "mine", definition(space))
+    first, second, *_ = space.configurations()
+    add_trial(store, space, first, took(2.0))
+    app = create_app(settings)
+    monkeypatch.setattr(summaries_module, "_SERVES", 0.0)
+    ask(app, path=path)
+    add_trial(store, space, second, took(1.0))
+
+    def key(self, *asked):
+        found = find_key(self, *asked)
+        # A drawing of the earlier version ends now, and has taken so long that this version is served for a while.
+        with self._summaries._extend_if_slow("mine"):
+            return found
+
+    monkeypatch.setattr(summaries_module, "_SERVES", 1e12)
+    monkeypatch.setattr(summaries_module, "_LONG_S", 0.0)
+    monkeypatch.setattr(Studies, "key", key)
+    assert ask(app, path=path).content == ask(create_app(settings), path=path).content

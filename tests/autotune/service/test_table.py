@@ -12,6 +12,7 @@ from autotune.service.limiter import Limiter
 from autotune.service.problems import handle_problems
 from autotune.service.routes.trials import routes
 from autotune.service.settings import Limits
+from autotune.service.studies import AnswerKey
 from tests.autotune.pictures.studies import summary, trial
 from tests.support.fakes import capped, took
 
@@ -19,12 +20,12 @@ from tests.support.fakes import capped, took
 class Stored:
     """A study of 70 trials."""
 
-    def summary(self, name):
+    def summary(self, name, version):
         trials = (trial(number, took(5.0 - number / 20.0), np=1 + number % 4) for number in range(69))
         return summary(*trials, trial(69, capped(6.0), np=3))
 
-    def key(self, name, *what):
-        return name, *what
+    def key(self, name, *asked):
+        return AnswerKey(name, 1, asked)
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ def test_a_request_that_waits_for_a_long_answer_holds_no_place(made):
         place = Place(workers)
         await place.take()
         request = SimpleNamespace(scope={"state": {"place": place}})
-        asking = asyncio.create_task(answer_long(request, lambda: "a", made.maker("a")))
+        asking = asyncio.create_task(answer_long(request, lambda: "a", lambda key: made.maker(key)()))
         await settle(made, 1)
         await asyncio.wait_for(Place(workers).take(), 30)
         made.let.set()
