@@ -1,6 +1,7 @@
 """Limiter: how long a request may be, and how many requests there may be at once, in work and in all."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -13,8 +14,8 @@ from autotune.service.problems import problem
 from autotune.service.settings import Limits
 from autotune.service.workers import Place, Workers, workers_by_kind
 
-# Ends of paths whose requests wait for something to happen, and take no time meanwhile.
-_WAITING = ("/events", "/ask")
+# Requests that wait for something to happen, and use no thread meanwhile.
+_WAITING = re.compile(r"GET /events|GET /studies/[^/]+/events|POST /studies/[^/]+/ask")
 
 
 class Limiter:
@@ -103,7 +104,7 @@ class Limiter:
 
 def _is_waiting(scope: Scope) -> bool:
     """Return whether a request waits for something to happen."""
-    return bool(scope["path"].endswith(_WAITING))
+    return _WAITING.fullmatch(f"{scope['method']} {scope['path']}") is not None
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

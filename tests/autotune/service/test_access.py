@@ -248,6 +248,8 @@ def test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart(settings)
             follower = asyncio.create_task(client.post("/studies/x/ask"))
             await here.wait()
             assert (await client.get("/events")).status_code == 503
+            for path in ("/studies/ask", "/studies/events", "/studies/x/ask"):  # these would use a thread
+                assert "1 requests at once" in (await client.get(path)).json()["detail"], path
             done.set()
             assert [(await one).status_code for one in (first, follower)] == [200, 200]
             assert (await client.get("/quick")).status_code == 200
