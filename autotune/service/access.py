@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from autotune.errors import StorageError
 from autotune.service.callers import CallerKind
 from autotune.service.connections import Connection
+from autotune.service.models.budgets import Budget
 from autotune.service.problems import problem
 from autotune.service.scopes import CHANGES_NOTHING, QUESTIONS, needed_scope
 from autotune.service.scopes import Scope as TokenScope
@@ -154,9 +155,9 @@ class AccessControl:
         if not grant.scope.allows(need):
             said = f"the token of {grant.owner} is for {grant.scope}; this needs one for {need}"
             return Refusal(403, f"{said} (its operator makes one with `autotune serve token NAME --scope {need}`)", {})
-        if grant.budget is not None and need is TokenScope.OPERATE and (scope["method"], scope["path"]) != _STARTS:
-            said = f"the token of {grant.owner} has a budget: it starts studies, and changes none"
-            return Refusal(403, said, {})
+        if grant.budget is not None and not _is_within(grant.budget, need, scope):
+            may = f"it starts studies, and asks, tells and gives hints in those that begin with {grant.budget.prefix!r}"
+            return Refusal(403, f"the token of {grant.owner} has a budget: {may}; it changes nothing else", {})
         scope["state"] |= {
             "by": grant.owner,
             "budget": grant.budget,
@@ -176,6 +177,13 @@ class AccessControl:
         except StorageError:
             return False
         return grant is not None and grant.scope.allows(need)
+
+
+def _is_within(budget: Budget, need: TokenScope, scope: Scope) -> bool:
+    """Return whether a budget allows a request that needs `need`."""
+    if need is TokenScope.OPERATE:
+        return (scope["method"], scope["path"]) == _STARTS
+    return need is TokenScope.LOOK or scope["path"].startswith(f"/studies/{budget.prefix}")
 
 
 def _cache_headers(path: str) -> tuple[tuple[bytes, bytes], ...]:

@@ -42,7 +42,7 @@ what its [scope](docs/service.md#access) allows:
 A token allows what its scope allows
     autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
 A token with a budget (`--studies`) only starts new studies
-    autotune/service/test_access.py::test_a_token_with_a_budget_starts_studies_and_changes_none
+    autotune/service/test_access.py::test_a_token_with_a_budget_starts_studies_and_changes_no_others
 until it expires
     autotune/service/test_tokens.py::test_a_token_expires_and_its_owner_can_have_another
 event streams end with it

@@ -112,14 +112,17 @@ def test_a_token_may_do_what_it_was_made_for(settings, scope, allowed):
             assert need in allowed or f"this needs one for {need}" in answer.json()["detail"]
 
 
-def test_a_token_with_a_budget_starts_studies_and_changes_none(settings):
+def test_a_token_with_a_budget_starts_studies_and_changes_no_others(settings):
     token = TokenBook(settings.tokens).add("bot", budget=Budget())
-    for method, path in (("POST", "/studies"), ("GET", "/studies"), ("POST", "/studies/x/tell")):
+    own = [("POST", f"/studies/bot-x/{verb}") for verb in ("ask", "tell", "renew", "hints")]
+    for method, path in (("POST", "/studies"), ("GET", "/studies"), ("GET", "/studies/x/hints"), *own):
         assert ask(app_of(settings), method, path, token=token).status_code == 200
-    for method, path in (("DELETE", "/studies/x"), ("POST", "/studies/x/extend"), ("POST", "/studies/")):
+    others = [("POST", f"/studies/{name}/{verb}") for name in ("x", "bot", "b") for verb in ("tell", "hints", "renew")]
+    for method, path in (("DELETE", "/studies/bot-x"), ("POST", "/studies/x/extend"), ("POST", "/studies/"), *others):
         answer = ask(app_of(settings), method, path, token=token)
         assert answer.status_code == 403, path
-        assert "the token of bot has a budget: it starts studies, and changes none" in answer.json()["detail"]
+        said = "the token of bot has a budget: it starts studies, and asks, tells and gives hints in those that begin"
+        assert f"{said} with 'bot-'; it changes nothing else" in answer.json()["detail"]
 
 
 def test_what_is_no_http_is_refused(settings):
