@@ -140,8 +140,8 @@ class Studies:
         with self._counting:
             limits = {
                 "name": budget.name_of(new.name or entry.study.name, self.snapshot().names),
-                "trials": budget.trials_of(new.trials),
-                "timeout": budget.time_of(new.timeout),
+                "trials": budget.trials_of(new.trials, entry.study.budget.most),
+                "timeout": budget.time_of(new.timeout, entry.study.budget.timeout_s),
             }
             return self._start(entry, new.model_copy(update=limits), by)
 

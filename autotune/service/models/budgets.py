@@ -42,7 +42,7 @@ class Budget(BaseModel):
         Raises:
             AutotuneError: the name is taken or too long, or the budget of studies is used.
         """
-        name = wanted if wanted.startswith(self.prefix) else f"{self.prefix}{wanted}"
+        name = self.with_prefix(wanted)
         if len(name) > LONGEST_NAME:
             msg = f"name: {name!r} has {len(name)} characters; it must have {LONGEST_NAME} at most"
             raise AutotuneError(msg)
@@ -58,8 +58,12 @@ class Budget(BaseModel):
             raise AutotuneError(msg)
         return name
 
-    def trials_of(self, wanted: int | Literal["auto"] | None) -> int:
-        """Return the number of trials of a new study.
+    def with_prefix(self, wanted: str) -> str:
+        """Return a name that begins with the prefix."""
+        return wanted if wanted.startswith(self.prefix) else f"{self.prefix}{wanted}"
+
+    def trials_of(self, wanted: int | Literal["auto"] | None, most: int) -> int:
+        """Return the number of trials of a new study, whose study file allows `most`.
 
         Raises:
             AutotuneError: more are wanted.
@@ -67,16 +71,16 @@ class Budget(BaseModel):
         if wanted == "auto" or (wanted is not None and wanted > self.trials):
             msg = f"trials: {wanted} was given; the budget allows {self.trials}"
             raise AutotuneError(msg)
-        return wanted or self.trials
+        return wanted or min(self.trials, most)
 
-    def time_of(self, wanted: str | None) -> str:
-        """Return the time in which a new study may start trials.
+    def time_of(self, wanted: str | None, longest_s: float | None) -> str:
+        """Return the time in which a new study may start trials, whose study file allows `longest_s`.
 
         Raises:
             AutotuneError: the requested text is not a duration, or the time is too long.
         """
         try:
-            seconds = self.time_s if wanted is None else parse_duration_s(wanted)
+            seconds = min(self.time_s, longest_s or self.time_s) if wanted is None else parse_duration_s(wanted)
         except ValueError as error:
             msg = f"timeout: {error}"
             raise AutotuneError(msg) from None
