@@ -131,6 +131,12 @@ class Studies:
         """Return what is known to work: the best configuration of each program on each machine."""
         return self._summaries.known()
 
+    def name_of(self, new: NewStudy, budget: Budget | None) -> str:
+        """Return the name that an order to start a study gives it, also if the order is refused."""
+        entry = None if new.name else self._catalogue.find(new.study)
+        name = new.name or (new.study if entry is None else entry.study.name)
+        return name if budget is None else budget.with_prefix(name)
+
     def start(self, new: NewStudy, by: str, budget: Budget | None = None) -> StudyBrief:
         """Start a study of the catalogue; with a budget only a new one, within its limits."""
         entry = self._catalogue_study(new.study)

@@ -11,6 +11,7 @@ from autotune.records.labels import Labels
 from autotune.service.audit import AuditLog
 from autotune.service.catalogue import Catalogue
 from autotune.service.json_values import json_value
+from autotune.service.models.budgets import Budget
 from autotune.service.models.orders import (
     CatalogueEntry,
     CostEstimate,
@@ -83,8 +84,9 @@ def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter
     def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
         """Start a study of the catalogue, or resume it; with a budget only start it, under a name with its prefix."""
         details = new.model_dump(mode="json", exclude_none=True)
-        with audit.order(by(request), "start", new.name or new.study, details):
-            brief = studies.start(new, by(request), request.scope["state"].get("budget") or new.budget)
+        budget: Budget | None = request.scope["state"].get("budget") or new.budget
+        with audit.order(by(request), "start", studies.name_of(new, budget), details):
+            brief = studies.start(new, by(request), budget)
         response.headers["Location"] = f"/studies/{brief.name}"
         return brief
 

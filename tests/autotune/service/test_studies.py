@@ -1,5 +1,6 @@
 """What may be done with studies: without a server, and without a study that runs."""
 
+import json
 import logging
 import shutil
 import sqlite3
@@ -186,11 +187,14 @@ def test_requests_at_once_start_no_more_studies_than_a_budget_allows(studies, mo
 @pytest.mark.parametrize("token", [START, None])
 def test_the_budget_of_the_token_counts_and_that_of_the_request_without_one(tmp_path, sqlite, catalogue, token):
     settings = Settings(sqlite, tmp_path / "service", catalogue, start_token=START)
+    (catalogue / "sleepy.toml").write_text(f'name = "nap"\n{SLEEPY}')
     token = token or TokenBook(settings.tokens).add("agent", budget=Budget(studies=0))
     asked = {"study": "sleepy", "budget": {"studies": 9 if token != START else 0}}
     answer = ask(create_app(settings), "POST", "/studies", token=token, json=asked)
     assert answer.status_code == 422
     assert "0 studies begin with 'agent-', and the budget allows 0" in answer.json()["detail"]
+    orders = [json.loads(line) for line in settings.audit.read_text().splitlines()]
+    assert [order["name"] for order in orders] == ["agent-nap", "agent-nap"], "the name that the study would have"
 
 
 @pytest.mark.parametrize("end", ["trials", "table", "table.csv", "pictures/progress"])
