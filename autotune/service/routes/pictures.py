@@ -1,7 +1,6 @@
 """Routes of a study's pictures, report and job script."""
 
 from functools import partial
-from time import monotonic
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -19,7 +18,7 @@ from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import AnswerKey, Studies
-from autotune.service.workers import Answer, answer_long, as_json
+from autotune.service.workers import Answer, answer_long, as_json, work_long
 from autotune.studyfile.one_of import OneOf
 
 PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=["progress"])]
@@ -86,9 +85,11 @@ def routes(studies: Studies) -> APIRouter:
             script = script_of(store, summary, form, site_of(summary.study, form) if own else None)
             return Answer(script.encode(), "text/plain; charset=utf-8")
 
-        # The owner's site file may change at any time.
-        made = monotonic() if own else None
-        return await answer_long(request, partial(studies.key, name, "script", form, made), make)
+        find_key = partial(studies.key, name, "script", form)
+        if own:
+            # Not kept: the owner's site file may change at any time.
+            return (await work_long(request, lambda: make(find_key()))).response()
+        return await answer_long(request, find_key, make)
 
     @router.get("/report", response_class=HTMLResponse, responses=answers(404))
     async def show_report(name: StudyName, request: Request) -> Response:

@@ -11,6 +11,7 @@ from autotune.service.routes import trials
 from autotune.service.routes.app import create_app
 from autotune.service.settings import Settings
 from autotune.service.tokens import TokenBook
+from autotune.service.workers import KeptAnswers
 from autotune.storage.study_store import StudyStore
 from launchers import STDERR, STDOUT
 from tests.autotune.results.test_summary import JOB
@@ -77,6 +78,16 @@ def test_the_own_user_gets_what_the_command_prints(settings):
         assert f"LD_LIBRARY_PATH={BLAS}\n" in text
     assert "pseudo_dir = '/home/jo/espresso/pseudo/'" in text
     assert ask(app, path="/studies/qe/report").text == to_html(report_of(store))
+
+
+def test_only_the_script_for_others_takes_room_among_the_kept_answers(settings, monkeypatch):
+    settings.folder.mkdir()
+    token, app, kept = TokenBook(settings.tokens).add("ada"), create_app(settings), []
+    monkeypatch.setattr(KeptAnswers, "keep", lambda self, key, answer: kept.append(answer.content))
+    assert ask(app, path="/studies/qe/script?form=sh").status_code == 200
+    assert kept == [], "the site file of the owner may change at any time, so it is made again"
+    assert [ask(app, path="/studies/qe/script?form=sh", token=token).content] == kept
+    assert ask(app, path="/studies/none/script").status_code == 404
 
 
 def test_who_shows_a_token_gets_the_same_script_and_report(settings):
