@@ -110,7 +110,7 @@ class TokenBook:
         The prefix of its budget is the user's name.
 
         Raises:
-            AutotuneError: the name is not valid, or has a token.
+            AutotuneError: the name is not valid or has a token, or the budget would count studies of another token.
             StorageError: the file cannot be written.
         """
         if not TOKEN_NAME.fullmatch(name):
@@ -132,6 +132,13 @@ class TokenBook:
                     f"(autotune serve token {name} --remove)"
                 )
                 raise AutotuneError(msg)
+            for other, theirs in known.items():
+                if budget and theirs.budget and other != name and _overlap(budget.prefix, theirs.budget.prefix):
+                    msg = (
+                        f"studies of {name!r} would begin with {budget.prefix!r}, and those of the token {other!r} "
+                        f"begin with {theirs.budget.prefix!r}, so one budget would count both: choose another name"
+                    )
+                    raise AutotuneError(msg)
             token = secrets.token_urlsafe(32)
             kept = KeptToken(_digest(token), now.isoformat(timespec="seconds"), scope, end, budget)
             self._write({**known, name: kept})
@@ -231,6 +238,11 @@ class TokenBook:
 
     def _unwritable(self, error: OSError | ValueError) -> StorageError:
         return StorageError(f"the token cannot be kept in {self._path}: {getattr(error, 'strerror', None) or error}")
+
+
+def _overlap(prefix: str, other: str) -> bool:
+    """Return whether a name can begin with both."""
+    return prefix.startswith(other) or other.startswith(prefix)
 
 
 def _digest(token: str) -> str:

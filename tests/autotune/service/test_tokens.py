@@ -80,6 +80,16 @@ def test_a_token_has_its_budget_with_a_prefix_of_its_own(path):
     assert budget == Budget(studies=3, trials=20, time_s=60.0, prefix="bob-cluster-")
 
 
+@pytest.mark.parametrize("name", ["bob-cluster", "bob", "bob-cluster-x"])
+def test_no_two_budgets_count_the_same_studies(path, name):
+    book = TokenBook(path)
+    book.add("bob@cluster", budget=Budget())
+    with pytest.raises(AutotuneError, match="those of the token 'bob@cluster' begin with 'bob-cluster-'"):
+        book.add(name, budget=Budget())
+    book.add(name)
+    book.add("bobby", budget=Budget())
+
+
 def test_no_change_is_lost_whoever_makes_another_at_the_same_time(path):
     books = [TokenBook(path) for _ in range(8)]
     TokenBook(path).add("eve")
