@@ -33,7 +33,9 @@ def field_errors(errors: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     by_field: dict[str, list[Mapping[str, Any]]] = {}
     for error in errors:
         place = [part for part in error["loc"] if isinstance(part, str) and part not in _PLACES]
-        by_field.setdefault(place[0] if place else "the request", []).append(error)
+        found = by_field.setdefault(place[0] if place else "the request", [])
+        if len(found) < _NAMED:
+            found.append(error)
     sentences = {field: _sentence(found) for field, found in islice(by_field.items(), _NAMED)}
     more = len(by_field) - len(sentences)
     return sentences | ({f"{more} more": "they are wrong, too"} if more else {})
@@ -45,9 +47,9 @@ def _sentence(errors: list[Mapping[str, Any]]) -> str:
         return "it is missing"
     if "extra_forbidden" in kinds:
         return "there is no such field"
-    rules = [_rule(error) for error in errors]
-    if any(rule is None for rule in rules):
-        return "; ".join(str(error["msg"]) for error in errors)
+    rules = dict.fromkeys(_rule(error) for error in errors)
+    if None in rules:
+        return "; ".join(dict.fromkeys(str(error["msg"]) for error in errors))
     return f"{_given_text(errors[0].get('input'))} was given; it must be {' or '.join(filter(None, rules))}"
 
 

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from autotune.service.invalid import field_errors
 from autotune.service.models.orders import NewStudy
+from autotune.service.routes.asking import Tell
 from autotune.service.routes.predicting import Question
 
 
@@ -37,6 +38,12 @@ def test_of_many_unknown_fields_the_first_are_named():
     found = errors_of(NewStudy, study="qe", **{f"key{number}": 1 for number in range(5500)})
     assert list(found)[:2] == ["key0", "key1"]
     assert list(found)[19:] == ["key19", "5480 more"]
+
+
+def test_of_many_wrong_values_each_rule_is_said_once():
+    assert errors_of(Tell, lease="x", metrics={f"metric{number}": "fast" for number in range(90)}) == {
+        "metrics": "'fast' was given; it must be a number"
+    }
 
 
 def test_what_has_no_words_keeps_those_of_pydantic_and_long_values_are_cut():
