@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from autotune.service.invalid import field_errors
 from autotune.service.models.orders import NewStudy
 from autotune.service.routes.asking import Tell
+from autotune.service.routes.hints import NewHint
 from autotune.service.routes.predicting import Question
 
 
@@ -35,15 +36,27 @@ def test_what_is_missing_or_unknown_is_said():
 
 
 def test_of_many_unknown_fields_the_first_are_named():
-    found = errors_of(NewStudy, study="qe", **{f"key{number}": 1 for number in range(5500)})
+    found = errors_of(NewStudy, study="qe", **{f"key{number}": 1 for number in range(500)})
     assert list(found)[:2] == ["key0", "key1"]
-    assert list(found)[19:] == ["key19", "5480 more"]
+    assert list(found)[19:] == ["key19", "480 more"]
 
 
 def test_of_many_wrong_values_each_rule_is_said_once():
     assert errors_of(Tell, lease="x", metrics={f"metric{number}": "fast" for number in range(90)}) == {
         "metrics": "'fast' was given; it must be a number"
     }
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_request_of_many_values_is_refused_before_they_are_validated(depth):
+    given = dict.fromkeys(map(str, range(4000)), "wrong")
+    for _ in range(depth):
+        given = {"configuration": [given]}
+    assert errors_of(NewHint, **given) == {"the request": "it has too many values: at most 600 are allowed"}
+
+
+def test_a_request_of_as_many_values_as_it_may_have_is_valid():
+    assert len(NewHint(configuration=dict.fromkeys(map(str, range(500)), 1)).configuration) == 500
 
 
 def test_what_has_no_words_keeps_those_of_pydantic_and_long_values_are_cut():
