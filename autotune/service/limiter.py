@@ -65,6 +65,10 @@ class Limiter:
         if not _is_waiting(scope):
             await place.take()
         try:
+            if self._workers[kind].ended:
+                # A service that ends waits for the requests that it works on, not also for those that wait for a place.
+                await problem(503, "the service ends", {"Retry-After": "5"})(scope, receive, send_and_leave)
+                return
             await self._app(scope, receive, send_and_leave)
         finally:
             place.leave()

@@ -87,7 +87,7 @@ class Workers:
         self._waiting = waiting
         self._patience_s = patience_s
         self._made: dict[Hashable, asyncio.Task[Any]] = {}
-        self._ended = False
+        self.ended = False
 
     async def answer(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
         """Return the answer with this key: one that is kept or being made, or what `make` returns in a thread."""
@@ -105,7 +105,7 @@ class Workers:
         """
         task = self._made.get(key)
         if task is None:
-            if self._ended:
+            if self.ended:
                 raise ProblemError(503, "the service ends", retry_after_s=5)
             if len(self._made) >= _LONG + self._waiting:
                 raise ProblemError(503, f"{self._waiting} answers that take long wait already", retry_after_s=5)
@@ -114,14 +114,14 @@ class Workers:
         try:
             result: _T = await asyncio.shield(task)
         except asyncio.CancelledError:
-            if self._ended:
+            if self.ended:
                 raise ProblemError(503, "the service ends", retry_after_s=5) from None
             raise
         return result
 
     def end(self) -> None:
-        """Refuse those who wait for long answers, since the service ends."""
-        self._ended = True
+        """Refuse those who wait for long answers or for a place, since the service ends."""
+        self.ended = True
         for task in self._made.values():
             task.cancel()
 

@@ -4,10 +4,13 @@ import asyncio
 import threading
 from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from autotune.service.callers import CallerKind
+from autotune.service.limiter import Limiter
 from autotune.service.problems import ProblemError
+from autotune.service.settings import Limits
 from autotune.service.workers import PLACES, Answer, KeptAnswers, Place, Workers, answer_long, workers_by_kind
 
 
@@ -112,6 +115,34 @@ def test_a_request_that_waits_for_a_long_answer_holds_no_place(made):
         await asyncio.wait_for(Place(workers).take(), 30)
         made.let.set()
         assert (await asking).body == b"a"
+
+    asyncio.run(scene())
+
+
+def test_those_who_wait_for_a_place_are_refused_when_the_service_ends():
+    async def scene():
+        workers, begun, done = Workers(KeptAnswers(), 1), asyncio.Event(), asyncio.Event()
+
+        async def app(scope, receive, send):
+            begun.set()
+            await done.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+        limiter = Limiter(app, Limits(), {CallerKind.OWN: workers})
+
+        async def served(scope, receive, send):
+            await limiter({**scope, "state": {"caller": CallerKind.OWN}}, receive, send)
+
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://x") as client:
+            first = asyncio.create_task(client.get("/studies"))
+            await begun.wait()
+            second = asyncio.create_task(client.get("/studies"))
+            await asyncio.sleep(0.05)
+            workers.end()
+            done.set()
+            assert [(await one).status_code for one in (first, second)] == [200, 503]
+            assert "the service ends" in (await second).json()["detail"]
 
     asyncio.run(scene())
 
