@@ -113,14 +113,17 @@ class LockFile:
         file.sign(work)
         return file
 
-    def lock(self) -> bool:
+    def lock(self, *, shared: bool = False) -> bool:
         """Lock the file; return False if another process, or another descriptor of this one, holds the lock.
+
+        Args:
+            shared: Let others hold the file so, too.
 
         Raises:
             OSError: The file system has no locks.
         """
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True

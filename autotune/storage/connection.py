@@ -48,8 +48,7 @@ def prepare_sqlite(url: str) -> HeldFile | None:
     check_writable(path)
     held = hold_file(path, _BUSY_TIMEOUT_S)
     set_journal(held.connection, path)
-    # Open the log now: later its name may lead to that of another file.
-    held.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    held.open_log()
     return held
 
 
@@ -68,6 +67,7 @@ def guard_file(engine: Engine, held: HeldFile) -> None:
     sqlalchemy.event.listen(engine, "connect", _distrust)
     sqlalchemy.event.listen(engine, "begin", held.check)
     held.used_by(engine)
+    held.open_log()
 
 
 @contextmanager

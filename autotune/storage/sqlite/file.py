@@ -5,14 +5,13 @@ Others can read the file during a write, since new transactions first go to a lo
 opens the file as `immutable`. Its connections are short, so the next one notices a new writer.
 """
 
-import glob
 import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
 from autotune.errors import StorageError
-from autotune.locks import find_local_holder
+from autotune.locks import LockFile
 from autotune.storage.sqlite.held_file import check_held
 
 _DISTRUST = ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON")
@@ -81,13 +80,19 @@ def _can_write(path: Path) -> bool:
 
 
 def _is_written_now(path: Path) -> bool:
-    """Whether a session of this host writes the file, and so has its newest data in the log.
+    """Whether a process holds the file (`HeldFile`), and has its newest data in the log.
 
     If the file was just replaced, a writable reader would merge the log of the former file into the new one.
     """
     log = _beside(path, _LOG)
-    locks = log.parent.glob(f"{glob.escape(path.name)}.*.lock") if log.exists() and log.stat().st_size else ()
-    return any(find_local_holder(one) is not None for one in locks)
+    try:
+        file = LockFile.open(log, create=False)
+    except OSError:
+        return log.exists()
+    try:
+        return bool(file.stat().st_size) and not file.lock()
+    finally:
+        file.close()
 
 
 def _has_log(path: Path) -> bool:

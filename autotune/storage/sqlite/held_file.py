@@ -10,6 +10,7 @@ import atexit
 import os
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -20,8 +21,10 @@ from weakref import WeakSet, WeakValueDictionary, finalize
 
 from autotune.errors import StorageError
 from autotune.files import private_mode
+from autotune.locks import LockFile
 
 _BUSY_TIMEOUT_S = 5.0
+_LOCK_TRIES, _LOCK_PAUSE_S = 50, 0.002
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
@@ -48,7 +51,8 @@ class HeldFile:
         self.connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=rw", uri=True, timeout=timeout_s, check_same_thread=False
         )
-        finalize(self, _close, self.connection).atexit = False
+        self._log_locks: list[LockFile] = []
+        finalize(self, _close, self.connection, self._log_locks).atexit = False
         found = path.stat()
         self._identity, self._size, self._mode = (found.st_dev, found.st_ino), found.st_size, found.st_mode & 0o777
         self._engines: WeakSet[Connections] = WeakSet()
@@ -60,6 +64,17 @@ class HeldFile:
     def used_by(self, engine: Connections) -> None:
         """Close the connections of an engine when this process ends."""
         self._engines.add(engine)
+
+    def open_log(self) -> None:
+        """Open the log, since its name may later lead to that of another file; lock it, so that readers leave it."""
+        self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not self._log_locks:
+            with suppress(FileNotFoundError):  # a rollback journal
+                self._log_locks.append(LockFile.open(self.path.with_name(f"{self.path.name}-wal"), create=False))
+                for _ in range(_LOCK_TRIES):
+                    if self._log_locks[0].lock(shared=True):
+                        break
+                    time.sleep(_LOCK_PAUSE_S)  # a reader asks just now whether the log is locked
 
     def check(self, *_: object) -> None:
         """Check that the file at the path is still this one, and whole; also a listener of SQLAlchemy's events.
@@ -97,6 +112,7 @@ class HeldFile:
             engine.dispose()
         self._merge_log()
         self.connection.close()
+        _release(self._log_locks)
 
     def _find(self) -> os.stat_result | None:
         """Return the status of the file at the path; None if this file is no longer there."""
@@ -169,10 +185,16 @@ class HeldFile:
         return None
 
 
-def _close(connection: sqlite3.Connection) -> None:
+def _close(connection: sqlite3.Connection, locks: list[LockFile]) -> None:
     """Close the connection of a file whose engines are gone; do not wait for readers, who would stop this process."""
     with closing(connection), suppress(sqlite3.Error):
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    _release(locks)
+
+
+def _release(locks: list[LockFile]) -> None:
+    while locks:
+        locks.pop().close()
 
 
 _held: WeakValueDictionary[Path, HeldFile] = WeakValueDictionary()

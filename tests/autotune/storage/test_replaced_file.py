@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import StorageError
+from autotune.records.labels import Labels
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
+from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from tests.support import warm
@@ -90,6 +92,24 @@ def test_a_backup_that_takes_the_place_of_the_storage_stays_whole(tmp_path, sess
     assert dump(path) == before
     rescued = open_stored_study(f"sqlite:///{tmp_path / 'autotune-rescued.db'}", "mine")
     assert len(rescued.runs()) == 1
+
+
+def test_a_storage_that_is_held_without_a_session_is_not_merged_into_its_successor(tmp_path):
+    # `autotune serve` keeps the storage open, and writes labels without the lock of a study.
+    path = tmp_path / "autotune.db"
+    url = f"sqlite:///{path}"
+    stored = StoredStudies(url)
+    StudyStore.create(url, "mine", definition(SPACE))
+    stored.note("mine", Labels(("tag",), "note"))
+    sound = backup(tmp_path / "other")
+    before = dump(sound)
+    sound.replace(path)
+    warm.autotune(tmp_path, "storage", "list")
+    with pytest.raises(StorageError, match=r"is in .*autotune-rescued\.db"):
+        stored.rename("mine", "yours")
+    assert dump(path) == before
+    rescued = open_stored_study(f"sqlite:///{tmp_path / 'autotune-rescued.db'}", "mine")
+    assert Labels.of(rescued.attribute("labels") or {}).note == "note"
 
 
 def test_a_removed_storage_is_copied_to_a_new_file_once(tmp_path, session):
