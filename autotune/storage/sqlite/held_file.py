@@ -25,6 +25,8 @@ from autotune.locks import LockFile
 
 _BUSY_TIMEOUT_S = 5.0
 _LOCK_TRIES, _LOCK_PAUSE_S = 50, 0.002
+_REMOVED_SOON = (".nfs", ".fuse_hidden")
+"""NFS and FUSE rename a removed file that is open, and remove it when it is closed."""
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
@@ -59,6 +61,7 @@ class HeldFile:
         self._lock = threading.Lock()
         self._lost = ""
         self._copied: tuple[int, int] | None = None
+        self._is_retired = False
         self.in_session = False
 
     def used_by(self, engine: Connections) -> None:
@@ -90,7 +93,8 @@ class HeldFile:
             elif not self._lost:
                 self._lost = self._rescue()
             if self._lost:
-                _lost[self.path] = self
+                if not self._is_retired:
+                    _lost[self.path] = self
                 raise StorageError(self._lost)
 
     @property
@@ -105,6 +109,16 @@ class HeldFile:
             now = self.path.stat()
             return bool(self._lost) and (now.st_dev, now.st_ino) in {self._identity, self._copied}
         return False
+
+    def retire(self) -> None:
+        """Close a file that is no longer at its path, which no session uses; engines that remain then refuse it."""
+        with self._lock:
+            self._is_retired = True
+            self._lost = self._lost or (
+                f"storage {self.path} was removed or replaced after this process had opened it: use the same command "
+                "again (start `autotune serve` again)"
+            )
+        self.close()
 
     def close(self) -> None:
         """Merge the log into the file, so that a copy of it is complete, and close the connections to it."""
@@ -122,11 +136,13 @@ class HeldFile:
             return None
         return now if (now.st_dev, now.st_ino) == self._identity else None
 
-    def _merge_log(self) -> None:
-        # If a reader uses the log now, the last connection to close merges it.
+    def _merge_log(self) -> bool:
+        """Merge the log into the file, so that it is complete; return False if a reader uses the log now."""
         with suppress(sqlite3.Error):
             self.connection.execute(f"PRAGMA busy_timeout={int(1000 * _BUSY_TIMEOUT_S)}")
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            (busy, *_) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+        return False
 
     def _is_whole(self) -> bool:
         """Whether a smaller file is whole, as after VACUUM."""
@@ -147,11 +163,11 @@ class HeldFile:
     def _rescue(self) -> str:
         """Save the content of a file that is no longer at its path; return the message for the user."""
         moved = self._moved_to()
-        self._merge_log()
+        is_complete = self._merge_log()
         done = "replaced by another file" if self.path.exists() else "removed"
         head = f"storage {self.path} was {done} while it was in use: nothing more is written"
         again = "or name it by --storage; then use the same command again"
-        if moved is not None:
+        if moved is not None and is_complete:
             return f"{head}; it is complete in {moved}: move it back to {self.path}, {again}"
         try:
             copy = self._copy()
@@ -167,8 +183,12 @@ class HeldFile:
             with suppress(FileExistsError):
                 os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self._mode))
                 break
-        with closing(sqlite3.connect(copy)) as target:
-            self.connection.backup(target)
+        try:
+            with closing(sqlite3.connect(copy)) as target:
+                self.connection.backup(target)
+        except sqlite3.Error:
+            copy.unlink(missing_ok=True)
+            raise
         found = copy.stat()
         self._copied = (found.st_dev, found.st_ino)
         return copy
@@ -179,6 +199,8 @@ class HeldFile:
             for descriptor in _DESCRIPTORS.iterdir():
                 with suppress(OSError):
                     path = descriptor.readlink()
+                    if path.name.startswith(_REMOVED_SOON):
+                        continue
                     found = path.stat()
                     if (found.st_dev, found.st_ino) == self._identity:
                         return path
@@ -227,9 +249,9 @@ def check_held(path: Path) -> None:
         held.check()
     elif not held.is_there:
         # A session that has ended wrote the former file; a user may replace it before the next one.
-        del _held[path]
+        _held.pop(path, None)
         _lost.pop(path, None)
-        held.close()
+        held.retire()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 
 from autotune.errors import StorageError
 from autotune.records.labels import Labels
+from autotune.storage.sqlite import held_file
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
@@ -131,6 +132,27 @@ def test_a_moved_storage_is_complete_where_it_is_now(tmp_path, session):
     assert len(open_stored_study(f"sqlite:///{moved}", "mine").runs()) == 1
 
 
+def test_a_moved_storage_is_copied_while_a_reader_keeps_its_log(tmp_path, session, monkeypatch):
+    monkeypatch.setattr(held_file, "_BUSY_TIMEOUT_S", 0.0)
+    lock, _ = session
+    path = tmp_path / "autotune.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM trials").fetchone()
+        path.rename(tmp_path / "moved.db")
+        with pytest.raises(StorageError, match=r"everything that was stored is in .*autotune-rescued\.db"):
+            lock.check()
+    assert len(open_stored_study(f"sqlite:///{tmp_path / 'autotune-rescued.db'}", "mine").runs()) == 1
+
+
+@pytest.mark.parametrize("name", [".nfs0000000000a1b2c300000001", ".fuse_hidden0000000100000001"])
+def test_a_file_that_the_kernel_will_remove_is_copied(tmp_path, session, name):
+    lock, _ = session
+    (tmp_path / "autotune.db").rename(tmp_path / name)
+    with pytest.raises(StorageError, match=r"was removed.*everything that was stored is in .*autotune-rescued\.db"):
+        lock.check()
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_truncated_storage_is_noticed_at_the_next_beat(tmp_path, session, share):
     lock, store = session
@@ -202,6 +224,22 @@ def test_after_its_session_a_storage_may_be_replaced(tmp_path):
         lock.check()
     assert [study.name for study in open_stored_studies(store.url)] == ["again"]
     assert not list(tmp_path.glob("*rescued*"))
+
+
+def test_what_is_kept_of_a_storage_after_its_session_writes_to_no_other_file(tmp_path):
+    path = tmp_path / "autotune.db"
+    url = f"sqlite:///{path}"
+    kept = StudyStore.create(url, "mine", definition(SPACE))
+    sound = backup(tmp_path / "other")
+    before = dump(sound)
+    sound.replace(path)
+    assert [study.name for study in open_stored_studies(url)] == ["other"]
+    for _ in range(2):
+        with pytest.raises(StorageError, match="was removed or replaced after this process had opened it"):
+            add_trial(kept, SPACE, SPACE.default(), took(2.0))
+    assert dump(path) == before
+    assert not list(tmp_path.glob("*rescued*"))
+    assert [study.name for study in open_stored_studies(url)] == ["other"]
 
 
 def _replace(source: Path):
