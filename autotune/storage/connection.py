@@ -18,8 +18,8 @@ from sqlalchemy import Connection, Engine, NullPool, func, select
 from autotune.errors import StorageError
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
 from autotune.storage.damage import content_errors
-from autotune.storage.sqlite.file import check_writable, distrust, read_only, sqlite_address
-from autotune.storage.sqlite.held_file import HeldFile, hold_file
+from autotune.storage.sqlite.file import check_writable, read_only, sqlite_address
+from autotune.storage.sqlite.held_file import CautiousConnection, HeldFile, hold_file
 from autotune.storage.sqlite.journal import set_journal
 
 _T = TypeVar("_T")
@@ -64,7 +64,6 @@ def writing_engine(url: str, **arguments: Any) -> Engine:  # noqa: ANN401  as `c
 def guard_file(engine: Engine, held: HeldFile) -> None:
     """Let each connection and each transaction of an engine first check that its SQLite file is still at its path."""
     sqlalchemy.event.listen(engine, "do_connect", held.check)
-    sqlalchemy.event.listen(engine, "connect", _distrust)
     sqlalchemy.event.listen(engine, "begin", held.check)
     held.used_by(engine)
     held.open_log()
@@ -135,11 +134,6 @@ class ServerTables:
         """Return the rows that a statement selects."""
         with storage_errors(self._url), self._engine.connect() as connection:
             return list(connection.execute(sqlalchemy.text(statement), values))
-
-
-def _distrust(connection: sqlite3.Connection, record: object) -> None:
-    del record
-    distrust(connection)
 
 
 def make_read_only(connection: sqlite3.Connection, record: object) -> None:
@@ -275,7 +269,8 @@ def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
     """Return the keyword arguments of `create_engine` for an address."""
     if sqlite_path(url) is not None:
         # Readers close each connection at once: SQLite removes its log beside the file with the last connection.
-        return {"connect_args": {"timeout": _BUSY_TIMEOUT_S}} | ({"poolclass": NullPool} if read_only else {})
+        arguments = {"timeout": _BUSY_TIMEOUT_S, "factory": CautiousConnection}
+        return {"connect_args": arguments} | ({"poolclass": NullPool} if read_only else {})
     if not is_postgresql(url):
         return {"pool_pre_ping": True}
     return {

@@ -14,24 +14,14 @@ from autotune.errors import StorageError
 from autotune.locks import LockFile
 from autotune.storage.sqlite.held_file import check_held
 
-_DISTRUST = ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON")
-"""The file may be a stranger's, or damaged: its views and triggers call no function with effects."""
-
 _READING = "PRAGMA query_only=ON"
 
 _LOG, _INDEX = "-wal", "-shm"
 
 
-def distrust(connection: sqlite3.Connection) -> None:
-    """Let SQLite trust the content of a file no more than needed."""
-    for statement in _DISTRUST:
-        connection.execute(statement)
-
-
 def read_only(connection: sqlite3.Connection) -> None:
     """Let a new connection only read. With write permission, SQLite then still removes a leftover log."""
     connection.execute(_READING)
-    distrust(connection)
 
 
 def sqlite_address(path: Path) -> str:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 from weakref import WeakSet, WeakValueDictionary, finalize
 
@@ -28,6 +28,17 @@ _LOCK_TRIES, _LOCK_PAUSE_S = 50, 0.002
 _REMOVED_SOON = (".nfs", ".fuse_hidden")
 """NFS and FUSE rename a removed file that is open, and remove it when it is closed."""
 _DESCRIPTORS = Path("/proc/self/fd")
+
+
+class CautiousConnection(sqlite3.Connection):
+    """A connection that trusts the content of a file no more than needed, from its first statement on."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  as `sqlite3.connect` has them
+        """Connect as `sqlite3.connect`, which takes this class as its `factory`."""
+        super().__init__(*arguments, **options)
+        # The file may be a stranger's, or damaged: its views and triggers call no function with effects.
+        for statement in ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON"):
+            self.execute(statement)
 
 
 class Connections(Protocol):
@@ -51,7 +62,11 @@ class HeldFile:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private_mode(path.parent)))
         self.path = path
         self.connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode=rw", uri=True, timeout=timeout_s, check_same_thread=False
+            f"file:{quote(str(path))}?mode=rw",
+            uri=True,
+            timeout=timeout_s,
+            check_same_thread=False,
+            factory=CautiousConnection,
         )
         self._log_locks: list[LockFile] = []
         finalize(self, _close, self.connection, self._log_locks).atexit = False

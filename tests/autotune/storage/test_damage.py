@@ -13,8 +13,10 @@ from autotune.records.labels import Labels
 from autotune.results.importance import importance_of
 from autotune.results.known_configurations import known_configurations
 from autotune.results.summary import summarise
+from autotune.storage.connection import prepare_sqlite, storage_errors
 from autotune.storage.contents import read_contents
 from autotune.storage.merging.merge import merge
+from autotune.storage.optuna_storage import connect
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
@@ -133,12 +135,26 @@ def test_one_damaged_study_is_listed_with_the_others(tmp_path, sound, monkeypatc
     assert "restore the storage from a backup" in best.stderr
 
 
-def test_a_strange_storage_runs_no_function_of_its_own(tmp_path, sound):
+def _read_as_holder(url):
+    held = prepare_sqlite(url)
+    held.connection.execute("SELECT study_id FROM studies").fetchone()
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "use"),
+    [
+        ("studies", "study_name, user_version AS study_id", open_stored_studies),
+        ("studies", "study_name, user_version AS study_id", _read_as_holder),
+        ("version_info", "schema_version, library_version, user_version AS version_info_id", connect),
+    ],
+)
+def test_a_strange_storage_runs_no_function_of_its_own(tmp_path, sound, table, columns, use):
     path = tmp_path / "autotune.db"
     shutil.copy(sound, path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE studies RENAME TO hidden")
-        connection.execute("CREATE VIEW studies AS SELECT load_extension('x') AS study_id, study_name FROM hidden")
+        connection.execute(f"ALTER TABLE {table} RENAME TO hidden")
+        connection.execute(f"CREATE VIEW {table} AS SELECT {columns} FROM hidden, pragma_user_version")
         connection.commit()
-    with pytest.raises(StorageError, match="unsafe use of"):
-        open_stored_studies(f"sqlite:///{path}")
+    url = f"sqlite:///{path}"
+    with pytest.raises(StorageError, match="unsafe use of"), storage_errors(url):
+        use(url)
