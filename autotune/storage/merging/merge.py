@@ -28,6 +28,7 @@ from autotune.storage.optuna_storage import check_optuna, open_for_writing
 from autotune.storage.readable_study import CORRECTED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.schema import known_version
+from autotune.storage.sqlite.held_file import discard_file
 
 _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
 
@@ -97,7 +98,7 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
         except BaseException:
             if is_new and path is not None:
                 with suppress(OSError):
-                    path.unlink(missing_ok=True)
+                    discard_file(path)
             raise
 
 
@@ -142,11 +143,12 @@ def _dry_run(
     say: Callable[[Merged], None],
 ) -> None:
     for source, reader in zip(sources, readers, strict=True):
-        others = _contents(reader)
+        with storage_errors(source):
+            others, theirs = _contents(reader), _runs_per_measurement(reader)
+            left_out = _others(reader, others)
         steps = plan_merge(there, others, hide_password(source))
-        theirs = _runs_per_measurement(reader)
         new, better = _news(theirs, known)
-        say(Merged(hide_password(source), tuple(steps), len(new), len(better), _others(reader, others)))
+        say(Merged(hide_password(source), tuple(steps), len(new), len(better), left_out))
         known = {**known, **{digest: theirs[digest] for digest in new | better}}
         by_name = {study.name: study for study in others}
         replaced = {step.target for step in steps if step.action is not Action.NOTHING}
@@ -156,15 +158,18 @@ def _dry_run(
 
 
 def _merge_storage(source: str, reader: Connection, writer: Connection) -> Merged:
-    tables = _Tables.of(reader, writer)
-    others = _contents(reader)
+    with storage_errors(source):
+        others, measurements = _contents(reader), _runs_per_measurement(reader)
+        left_out = _others(reader, others)
+    tables = _Tables.of(source, reader, writer)
     steps = plan_merge(_contents(writer), others, hide_password(source))
     for step in steps:
         if step.action is Action.UPDATE:
             tables.remove(step.target)
         if step.action is not Action.NOTHING:
             tables.copy(step.name, step.target)
-    return Merged(hide_password(source), tuple(steps), *_add_measurements(reader, writer), _others(reader, others))
+    added = _add_measurements(source, reader, writer, measurements)
+    return Merged(hide_password(source), tuple(steps), *added, left_out)
 
 
 @contextmanager
@@ -242,12 +247,14 @@ def _news(theirs: Mapping[str, int], known: Mapping[str, int]) -> tuple[frozense
     return frozenset(theirs) - known.keys(), better
 
 
-def _add_measurements(reader: Connection, writer: Connection) -> tuple[int, int]:
+def _add_measurements(
+    source: str, reader: Connection, writer: Connection, theirs: Mapping[str, int]
+) -> tuple[int, int]:
     """Copy measurements that are new or have more runs; return the number of each."""
-    new, better = _news(_runs_per_measurement(reader), _runs_per_measurement(writer))
+    new, better = _news(theirs, _runs_per_measurement(writer))
     columns = [column for column in MEASUREMENTS.c if not column.primary_key]
     wanted = sa.select(*columns).order_by(MEASUREMENTS.c.id)
-    rows = [dict(row) for row in reader.execute(wanted).mappings()] if new or better else []
+    rows = _read(source, reader, wanted) if new or better else []
     if new:
         writer.execute(sa.insert(MEASUREMENTS), [row for row in rows if row["digest"] in new])
     for row in rows:
@@ -256,21 +263,29 @@ def _add_measurements(reader: Connection, writer: Connection) -> tuple[int, int]
     return len(new), len(better)
 
 
+def _read(source: str, reader: Connection, statement: sa.Select[Any]) -> list[dict[str, Any]]:
+    """Return the rows of a source; its damage is not that of the target."""
+    with storage_errors(source):
+        return [dict(row) for row in reader.execute(statement).mappings()]
+
+
 @dataclass(frozen=True)
 class _Tables:
     """The tables of two storages; their foreign keys say which belong to studies and which to trials."""
 
+    source: str
     reader: Connection
     writer: Connection
     there: MetaData
     here: MetaData
 
     @classmethod
-    def of(cls, reader: Connection, writer: Connection) -> "_Tables":
+    def of(cls, source: str, reader: Connection, writer: Connection) -> "_Tables":
         there, here = MetaData(), MetaData()
-        there.reflect(reader)
+        with storage_errors(source):
+            there.reflect(reader)
         here.reflect(writer)
-        return cls(reader, writer, there, here)
+        return cls(source, reader, writer, there, here)
 
     def copy(self, name: str, target: str) -> None:
         """Copy a study under the name `target`."""
@@ -281,13 +296,13 @@ class _Tables:
             if table.name != _TRIALS:
                 self._copy_rows(table, "study_id", {old: new})
         trials = self.there.tables[_TRIALS]
-        rows = self.reader.execute(sa.select(trials).where(trials.c.study_id == old).order_by(trials.c.number))
-        keys = {row["trial_id"]: self._insert(_TRIALS, {**row, "study_id": new}) for row in rows.mappings().all()}
+        rows = self._read(sa.select(trials).where(trials.c.study_id == old).order_by(trials.c.number))
+        keys = {row["trial_id"]: self._insert(_TRIALS, {**row, "study_id": new}) for row in rows}
         for table in self._belonging_to(_TRIALS):
             self._copy_rows(table, "trial_id", keys)
         columns = (RUNS.c.trial, RUNS.c.series, RUNS.c.round, RUNS.c.record, RUNS.c.digest)
         before, after = stored_keys(self.reader)[old], stored_keys(self.writer)[new]
-        runs = self.reader.execute(sa.select(*columns).where(RUNS.c.study == before).order_by(RUNS.c.id)).mappings()
+        runs = self._read(sa.select(*columns).where(RUNS.c.study == before).order_by(RUNS.c.id))
         copies = [{**run, "study": after} for run in runs]
         if copies:
             self.writer.execute(sa.insert(RUNS), copies)
@@ -324,10 +339,13 @@ class _Tables:
             own = {key.name for key in table.primary_key}
             rows = [
                 {name: value for name, value in row.items() if name not in own} | {owner: keys[row[owner]]}
-                for row in self.reader.execute(wanted).mappings()
+                for row in self._read(wanted)
             ]
             if rows:
                 self.writer.execute(sa.insert(self.here.tables[table.name]), rows)
+
+    def _read(self, statement: sa.Select[Any]) -> list[dict[str, Any]]:
+        return _read(self.source, self.reader, statement)
 
     def _insert(self, name: str, row: dict[str, object]) -> int:
         table = self.here.tables[name]

@@ -269,6 +269,19 @@ def check_held(path: Path) -> None:
         held.retire()
 
 
+def discard_file(path: Path) -> None:
+    """Close and remove a file that this process has made in vain, with its log.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    held = _held.pop(path.absolute(), None)
+    if held is not None:
+        held.close()
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 @contextmanager
 def session_on(path: Path) -> Iterator[None]:
     """Say that a session uses the file at `path` while the context lasts."""

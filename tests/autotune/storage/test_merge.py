@@ -1,6 +1,8 @@
 """Several people's storages in one."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -192,6 +194,16 @@ def test_an_error_while_writing_leaves_no_target(ada, bob, tmp_path):
     with pytest.raises(StorageError, match="ada"):
         merge([ada, bob], url_of(tmp_path, "all.db"), fail)
     assert not (tmp_path / "all.db").exists()
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("value", ["{", "[]"])
+def test_a_damaged_source_is_named_and_leaves_nothing_of_the_target(ada, tmp_path, dry_run, value):
+    with closing(sqlite3.connect(tmp_path / "ada.db")) as connection, connection:
+        connection.execute("UPDATE autotune_runs SET record = ?", (value,))
+    with pytest.raises(StorageError, match=r"storage sqlite:\S*/ada\.db is damaged"):
+        merged([ada], url_of(tmp_path, "all.db"), dry_run=dry_run)
+    assert not list(tmp_path.glob("all.db*"))
 
 
 @pytest.mark.slow
