@@ -154,7 +154,9 @@ def database_errors(url: str) -> Iterator[None]:
     """Turn every error of a database into a `StorageError` that says what to do."""
     try:
         yield
-    except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, PermissionError) as error:
+    except BrokenPipeError:  # of what prints meanwhile
+        raise
+    except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise _unusable(url, error) from error
     except ImportError as error:
         package = "'psycopg[binary]'" if is_postgresql(url) else "the driver that the address names"

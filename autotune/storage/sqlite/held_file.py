@@ -102,9 +102,11 @@ class HeldFile:
         """
         with self._lock:
             if not self._lost and (now := self._find()) is not None:
-                if now.st_size < self._size and not self._is_whole():
+                is_whole = now.st_size >= self._size or self._is_whole()
+                if is_whole is False:
                     self._lost = self._describe_truncated(now.st_size)
-                self._size = now.st_size
+                if is_whole is not None:
+                    self._size = now.st_size
             elif not self._lost:
                 self._lost = self._rescue()
             if self._lost:
@@ -149,6 +151,9 @@ class HeldFile:
             now = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:  # a network file system that does not answer
+            msg = f"storage {self.path} cannot be found now: {error.strerror}; mend it and use the same command again"
+            raise StorageError(msg) from error
         return now if (now.st_dev, now.st_ino) == self._identity else None
 
     def _merge_log(self) -> bool:
@@ -159,13 +164,14 @@ class HeldFile:
             return not busy
         return False
 
-    def _is_whole(self) -> bool:
-        """Whether a smaller file is whole, as after VACUUM."""
+    def _is_whole(self) -> bool | None:
+        """Whether a smaller file is whole, as after VACUUM; None while another process keeps it locked."""
         try:
             (state,) = self.connection.execute("PRAGMA quick_check(1)").fetchone()
             self.connection.execute("SELECT 1 FROM studies")
-        except sqlite3.Error:
-            return False
+        except sqlite3.Error as error:
+            is_locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            return None if is_locked else False
         return bool(state == "ok")
 
     def _describe_truncated(self, size: int) -> str:

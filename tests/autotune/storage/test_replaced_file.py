@@ -1,5 +1,6 @@
 """A SQLite file that is removed, replaced, moved or truncated while a session writes it."""
 
+import errno
 import os
 import random
 import re
@@ -185,6 +186,45 @@ def test_a_smaller_file_may_be_whole(tmp_path, session):
     assert (tmp_path / "autotune.db").stat().st_size < size
     lock.check()
     assert len(store.runs()) == 21
+
+
+def test_a_smaller_file_that_is_locked_is_looked_at_later(tmp_path, session, monkeypatch):
+    class Locked:
+        def execute(self, statement):
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+
+    lock, _ = session
+    path = tmp_path / "autotune.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    held = held_file.hold_file(path, 0.0)
+    held.check()
+    os.truncate(path, path.stat().st_size // 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(held, "connection", Locked())
+        lock.check()
+    with pytest.raises(StorageError, match="was truncated by another program"):
+        lock.check()
+
+
+def test_a_file_system_that_does_not_answer_is_an_error_of_the_storage(tmp_path, session, monkeypatch):
+    lock, store = session
+
+    def fail(*_, **__):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    for use in (lock.check, store.runs):
+        with monkeypatch.context() as patch:
+            patch.setattr(held_file.Path, "stat", fail)
+            with pytest.raises(StorageError, match="cannot be found now: Stale"):
+                use()
+
+
+def test_a_storage_in_a_folder_that_is_missing_is_an_error_of_the_storage(tmp_path):
+    with pytest.raises(StorageError, match="No such file or directory"):
+        StudyStore.create(f"sqlite:///{tmp_path / 'missing' / 'autotune.db'}", "mine", definition(SPACE))
 
 
 def test_a_later_session_of_the_process_writes_to_no_other_file(tmp_path):
