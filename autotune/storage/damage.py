@@ -42,4 +42,5 @@ def content_errors(what: str) -> Iterator[None]:
             f"{what} is damaged: {type(error).__name__}: {lines[0]}; restore the storage from a backup, or use another "
             "one, --storage NEW"
         )
+        _log.debug("%s", msg, exc_info=True)  # or a mistake of autotune's own
         raise StorageError(msg) from error

@@ -15,6 +15,7 @@ from autotune.results.known_configurations import known_configurations
 from autotune.results.summary import summarise
 from autotune.storage.connection import prepare_sqlite, storage_errors
 from autotune.storage.contents import read_contents
+from autotune.storage.damage import content_errors
 from autotune.storage.merging.merge import merge
 from autotune.storage.optuna_storage import connect
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
@@ -133,6 +134,13 @@ def test_one_damaged_study_is_listed_with_the_others(tmp_path, sound, monkeypatc
     best = run_main("best", "mine")
     assert (best.returncode, best.stdout) == (5, "")
     assert "restore the storage from a backup" in best.stderr
+
+
+def test_the_traceback_of_damage_is_logged_for_the_mistakes_of_autotune_itself(caplog):
+    caplog.set_level("DEBUG", logger="autotune")
+    with pytest.raises(StorageError, match="study 'mine' is damaged"), content_errors("study 'mine'"):
+        raise TypeError("a mistake")
+    assert "test_damage.py" in caplog.text
 
 
 def _read_as_holder(url):
