@@ -54,7 +54,12 @@ def main() -> None:
         if isinstance(error, AutotuneError) and error.leaves_threads:
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(_exit_code(error))
+            from autotune.storage.sqlite.held_file import close_held_files
+
+            try:
+                close_held_files()
+            finally:
+                os._exit(_exit_code(error))
         sys.exit(_exit_code(error))
 
 

@@ -16,6 +16,7 @@ from threading import Timer
 from autotune.errors import CannotRunHereError, ExitCode, InterruptedSessionError, is_interrupt
 from autotune.execution.ray_room import check_room
 from autotune.files import replace_file
+from autotune.storage.sqlite.held_file import close_held_files
 
 TOKEN = "token"  # noqa: S105  a file's name
 # Ray gives up waiting for its own parts after 30 s each.
@@ -79,7 +80,10 @@ def _give_up() -> None:
     """End this process, which waits for a Ray that does not answer; what it has started ends with it."""
     sys.stderr.write(f"autotune: Ray, which makes the runs, did not start in {_START_S:g} s\n{RESUME_HINT}\n")
     sys.stderr.flush()
-    os._exit(ExitCode.INTERRUPTED)
+    try:
+        close_held_files()
+    finally:
+        os._exit(ExitCode.INTERRUPTED)
 
 
 def first_sentence(error: Exception) -> str:

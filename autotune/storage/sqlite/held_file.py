@@ -302,6 +302,7 @@ def session_on(path: Path) -> Iterator[None]:
 
 
 @atexit.register
-def _close_all() -> None:
+def close_held_files() -> None:
+    """Make all files that this process writes complete; `os._exit` needs it, since it skips the exit handlers."""
     for held in tuple(_held.values()):
         held.close()

@@ -61,12 +61,14 @@ def test_a_disk_that_was_filled_meanwhile_is_the_reason(free, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["raise RuntimeError('no')", "time.sleep(600)"])
-def test_a_ray_that_does_not_start_never_keeps_the_command_from_ending(start):
+def test_a_ray_that_does_not_start_never_keeps_the_command_from_ending(tmp_path, start):
     program = f"""
 import atexit, time
 from pathlib import Path
 from autotune.cli import app
 from autotune.execution import ray_access
+from autotune.storage.studies import StoredStudies
+kept = StoredStudies("sqlite:///autotune.db")
 def start():
     with ray_access.ray_start_errors(Path("/tmp")):
         {start}
@@ -76,7 +78,8 @@ app.app = start
 app.main()
 """
     ended = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
     )
     assert ended.returncode == ExitCode.INTERRUPTED
     assert "Ray, which makes the runs, did not start" in ended.stderr
+    assert not (tmp_path / "autotune.db-wal").exists()
