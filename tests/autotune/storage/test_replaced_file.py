@@ -339,7 +339,7 @@ def happen(folder: Path, kind: str, sound: Path, chance: random.Random) -> list[
     path, log = folder / "autotune.db", folder / "log"
     with log.open("wb") as output:
         client = warm.start(folder, ["-c", CLIENT], os.environ, output)
-    at = chance.randrange(1, 30)
+    at = chance.randrange(1, 20)  # of about 30 runs
     older, harm = sound, []
     while client.poll() is None and log.read_text().count("stored") < at:
         time.sleep(0.002)
