@@ -38,7 +38,7 @@ from objectives.base import Metric
 _DRIFTS = 0.02
 # The fitted ratio of drift to noise comes from a grid, so compare it with a little less than 1.
 _AS_MUCH = 0.99
-# A candidate that has lost at this level does not run again; one run of it says little, so there are two rounds.
+# A candidate that is worse at this confidence does not run again. The first round shows too little of the noise.
 _CLEAR = 0.99
 _LEAST_ROUNDS = 2
 
@@ -321,7 +321,7 @@ def _race(rounds: ComparisonRounds, study: StudyFile, sound: Callable[[RoundTabl
         table = replace(rounds, lost=lost | partner).run_until(count)
         able = sound(table)
         if not able - lost:
-            # What beat the others fails now, so they run again.
+            # The candidate that beat the others fails now, so the others compete again.
             lost = frozenset()
             table = replace(rounds, lost=partner).run_until(count)
         lost |= _clear_losers(_effects(table, rounds.standings), able - lost, study.repeats.min_gain)

@@ -31,7 +31,7 @@ _LEAST_LOST_S = 0.05
 _LEAST_PATIENCE_S = 60.0
 # This many disturbed runs are repeated, however few runs count.
 _FREE = 3
-# A machine is busy if others disturbed half of this many runs, the last ones.
+# A machine is busy if others disturbed at least half of the last runs, up to this number.
 _LATELY = 8
 _LEAST_LATELY = 4
 
@@ -216,7 +216,7 @@ class Disturbances:
         return 0.0 if any(self._never_quiet.values()) else max(self.patience_s, 0.0)
 
     def stays_busy(self, words: str) -> None:
-        """Take it that the machine stays as busy as it is, and let disturbed runs of comparisons count.
+        """Stop waiting for a quiet machine, and let disturbed runs of comparisons count.
 
         Raises:
             CannotRunHereError: The study refuses disturbed runs.

@@ -32,7 +32,7 @@ from launchers.mpi import MpiFlavour
 from objectives.base import Answer, Objective
 from objectives.ending import LOST
 
-# So often a run is repeated for a reason that is not its own; then each repeat is a try.
+# The number of repeats of a run that do not count as tries, because the cause lies outside of the run.
 _MOST_UNCOUNTED = 20
 _CANCELLED = "cancelled"
 

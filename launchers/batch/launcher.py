@@ -396,7 +396,7 @@ class BatchLauncher:
             known.gone_since = None
             return
         if known.gone_since is None:
-            # A session that resumes the job goes on waiting where the last one stopped.
+            # A session that resumes the job continues the wait of the session before it.
             awaits_file = not known.cancelled and read_status(known.folder) is None
             known.gone_since = now - (gone_for_s(known.folder, known.number) if awaits_file else 0.0)
         known.gone_until = now

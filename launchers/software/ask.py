@@ -92,7 +92,7 @@ def find_printed_text(command: Sequence[str], patience_s: float, environment: Ma
 
 
 def _read(process: subprocess.Popen[bytes], give_up_at: float) -> tuple[str, str]:
-    """Read both channels until the command closes them; what exceeds the limit is dropped, so that it can go on."""
+    """Read both channels until the command closes them; text beyond the limit is dropped."""
     texts = {pipe.fileno(): bytearray() for pipe in (process.stdout, process.stderr) if pipe is not None}
     with selectors.DefaultSelector() as selector:
         for descriptor in texts:
