@@ -1,6 +1,7 @@
 """Settings and fixtures of all tests: no test depends on the speed of the machine, or on how it was started."""
 
 import atexit
+import gc
 import itertools
 import os
 import signal
@@ -36,6 +37,8 @@ if "AUTOTUNE_USER_FOLDER" not in os.environ:
     os.environ["AUTOTUNE_USER_FOLDER"] = str(_kept.enter_context(held_folder(Path("/tmp"), "at-")))
     atexit.register(_kept.close)
 _NUMBERS = itertools.count()
+# Storages hold their files until they are collected. Many systems allow a process 1,024 open files.
+_MOST_OPEN = 400
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -52,6 +55,8 @@ def pytest_runtest_protocol(item, nextitem):
     finally:
         if nextitem is None or nextitem.path != item.path:
             _CORES.give_back()
+        if len(os.listdir("/proc/self/fd")) > _MOST_OPEN:
+            gc.collect()
 
 
 @contextmanager

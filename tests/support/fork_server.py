@@ -109,8 +109,14 @@ class Fork:
         """Send SIGKILL, unless the fork has ended."""
         self.send_signal(signal.SIGKILL)
 
+    def _has_ended(self, timeout_s: float | None) -> bool:
+        # Not `select`, which refuses file descriptors above 1,023.
+        ended = select.poll()
+        ended.register(self._status, select.POLLIN)
+        return bool(ended.poll(None if timeout_s is None else 1000 * timeout_s))
+
     def _read(self, timeout_s: float | None) -> int | None:
-        if self.returncode is None and select.select([self._status], [], [], timeout_s)[0]:
+        if self.returncode is None and self._has_ended(timeout_s):
             with self._status:
                 self.returncode = int(self._status.recv(_MOST_BYTES))
         return self.returncode
