@@ -1,6 +1,8 @@
 // Numbers, times and configurations as text.
 
 const NO = "–";
+const POWERS = { n: -9, u: -6, m: -3, "": 0, k: 3, M: 6, G: 9, T: 12, P: 15 };
+const SCALED = /^([numkMGTP]?)(s|B|bytes?|bit|[Ff]lops?|FLOPS?|Hz|W|J)((?<!s)\/s)?$/;
 
 /** A number with this many significant digits: 3.349 -> "3.35". */
 export function number(value, digits = 4) {
@@ -12,12 +14,19 @@ export function number(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
-/** A value of a metric with its unit; long times as durations. */
+/** A value of a metric with its unit, as Python's `formatting.quantity` writes it: "302.7 MB/s", "0.35 s". */
 export function quantity(value, metric) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NO;
   const unit = metric?.unit ?? "";
-  if (unit === "s" && Math.abs(value) >= 600) return duration(value);
-  return unit ? `${number(value)} ${unit}` : number(value);
+  const scaled = SCALED.exec(unit);
+  const size = Math.abs(Number(value.toPrecision(4)));
+  if (!scaled || size === 0 || (size >= 1e-3 && size < 1e4)) return `${number(value)} ${unit}`.trimEnd();
+  const [, given, base, perSecond = ""] = scaled;
+  const most = base === "s" ? 0 : 15;
+  const power = Math.max(-9, Math.min(most, Math.floor((Math.floor(Math.log10(size)) + POWERS[given]) / 3) * 3));
+  const prefix = Object.keys(POWERS).find((one) => POWERS[one] === power);
+  const symbol = base.startsWith("byte") ? "B" : base;
+  return `${number(value * 10 ** (POWERS[given] - power))} ${prefix}${symbol}${perSecond}`;
 }
 
 /** Seconds as a duration: "3.4 s", "12 min 05 s", "3 h 12 min", "2 d 3 h". */
@@ -79,6 +88,14 @@ export function counted(count, noun) {
 export function configuration(values) {
   const set = Object.entries(values ?? {}).filter(([, value]) => value !== null && value !== undefined);
   return set.map(([name, value]) => `${name}=${plain(value)}`).join(" ") || "nothing set";
+}
+
+/** What a configuration changes of the default, "npool=2 ndiag=unset"; all of it if the default is not known. */
+export function changes(values, defaults) {
+  if (!defaults) return configuration(values);
+  const names = [...new Set([...Object.keys(defaults), ...Object.keys(values ?? {})])];
+  const changed = names.filter((name) => (values?.[name] ?? null) !== (defaults[name] ?? null));
+  return changed.map((name) => `${name}=${plain(values?.[name])}`).join(" ") || "the default";
 }
 
 /** A value of a parameter or a fact as text. */

@@ -4,6 +4,7 @@ import pytest
 
 from tests.autotune.service.fakeservice import FakeService
 from tests.autotune.service.page.conftest import TIMES
+from tests.autotune.test_formatting import QUANTITIES
 
 pytestmark = pytest.mark.slow
 
@@ -12,9 +13,7 @@ CASES = [
     ("number", [12345.6], "12346"),
     ("number", [0.00001234], "1.234e-5"),
     ("number", [None], "\u2013"),
-    ("quantity", [2.0045, {"unit": "s"}], "2.005 s"),
-    ("quantity", [4321, {"unit": "s"}], "1 h 12 min"),
-    ("quantity", [0.91234, {"unit": ""}], "0.9123"),
+    *(("quantity", [value, {"unit": unit}], wanted) for value, unit, wanted in QUANTITIES),
     ("duration", [0.349], "0.35 s"),
     ("duration", [59.6], "1 min 00 s"),
     ("duration", [725], "12 min 05 s"),
