@@ -35,7 +35,7 @@ _BINDING_WORDS = re.compile(
 
 
 def read_command_options(
-    options: Mapping[str, Any], *, make: bool = True
+    options: Mapping[str, Any], *, make: bool = True, read: bool = True
 ) -> tuple[CommandOptions | None, tuple[RunFile, ...], list[Problem]]:
     """Return the options, the files that they describe, and what is wrong; None if the command itself cannot be read.
 
@@ -44,6 +44,7 @@ def read_command_options(
     Args:
         options: The `[options]` of the study file.
         make: Make the files that are made once; not needed if nothing will run.
+        read: Read the files that they name.
     """
     errors: list[Problem] = []
     left = dict(options)
@@ -57,7 +58,7 @@ def read_command_options(
                 return None, (), errors
             left = {name: value for name, value in left.items() if name not in wrong}
             continue
-        files, unreadable = read_run_files(checked.files, make=make)
+        files, unreadable = read_run_files(checked.files, make=make) if read else ((), [])
         return checked, files, [*errors, *_find_problems(checked), *unreadable]
 
 

@@ -227,5 +227,6 @@ def check_study_text(text: str) -> dict[str, Any]:
         "valid": not report.mistakes,
         "mistakes": [str(problem) for problem in report.mistakes],
         "names": report.notes,
+        "not_checked": "whether the programs and files are there, and options of other objectives than command",
         "next": "nothing was run; only the owner can put a study file into the catalogue",
     }

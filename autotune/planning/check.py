@@ -33,6 +33,7 @@ from objectives import registry
 from objectives.base import Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, make_plan
 from objectives.command_check import find_mentions, missing_programs, read_command_options
+from objectives.file_options import RunFile
 from objectives.mentions.nodes import Nodes
 from objectives.toml_text import parse_toml, read_toml_text
 from spaces import Configuration, Space
@@ -129,7 +130,7 @@ def check(  # noqa: PLR0913
     folders = (path.absolute().parent, Path.cwd())
     checkup = _Check(report, machine, launcher, lines, folders, is_own=is_own)
     if static:
-        report.study = checkup.read(table, changes)
+        checkup.inspect(table, changes)
         report.notes += [f"it names {key}: {what}" for key, what in named_programs(table)]
     else:
         checkup.examine(table, changes)
@@ -186,6 +187,23 @@ class _Check:
         self.report.notes += [*plan.notes, *secret_notes(study)]
         self.report.warnings += study_warnings(study, plan, self.report.space)
         self.report.warnings += plan.warnings if self.is_own else ()
+
+    def inspect(self, table: dict[str, Any], changes: Sequence[str]) -> None:
+        """Find what is wrong in the file itself; run, import and open nothing that it names."""
+        study = self.report.study = self.read(table, changes)
+        if study is None:
+            return
+        if not registry.is_known(study.objective):
+            try:
+                registry.find_kind(study.objective)
+            except PlanError as error:
+                self._add_mistakes(replace(problem, path="objective") for problem in error.problems)
+        elif study.objective == registry.COMMAND:
+            for options in [study.options_of(one) for one in study.inputs] or [study.options]:
+                checked, files, errors = read_command_options(options, make=False, read=False)
+                self._add_mistakes(errors)
+                if checked is not None:
+                    self._check_space(study, _plan_without_runs(checked, files))
 
     def _add_mistakes(self, problems: Iterable[Problem]) -> None:
         self.report.mistakes += [locate(self.relabel(with_right_table(problem)), self.lines) for problem in problems]
@@ -251,11 +269,7 @@ class _Check:
         if checked is None:
             return None
         if errors:
-            mentioned: tuple[Mention, ...] = ()
-            with suppress(ValueError):  # an unreadable template is reported already
-                mentioned = find_mentions(checked, files)
-            facts = dict.fromkeys(checked.facts, False)
-            return Plan(CommandObjective(checked, files), (), (), facts, {}, mentions=mentioned)
+            return _plan_without_runs(checked, files)
         options, wanted, nodes = checked, files, Nodes.of(plan_facts(self.machine, self.launcher))
 
         def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:
@@ -347,6 +361,15 @@ class _Check:
 
 def _problems_of(error: AutotuneError) -> tuple[Problem, ...]:
     return error.problems or (Problem(str(error)),)
+
+
+def _plan_without_runs(options: CommandOptions, files: tuple[RunFile, ...]) -> Plan:
+    """Return a plan to check a space with: its facts have names, but no values."""
+    mentioned: tuple[Mention, ...] = ()
+    with suppress(ValueError):  # an unreadable template is reported already
+        mentioned = find_mentions(options, files)
+    facts = dict.fromkeys(options.facts, False)
+    return Plan(CommandObjective(options, files), (), (), facts, {}, mentions=mentioned)
 
 
 def _as_file_problem(problem: Problem, study: StudyFile) -> Problem:

@@ -59,7 +59,7 @@ objective = "qe"
     [
         (
             '```toml file=a.toml\nobjective = "command"\noptions.comand = ["true"]\n```',
-            "options.comand: there is no such option",
+            "unknown key 'comand' in [options]",
         ),
         ('```toml file=a.toml\nobjective = "qe"\nbudget.trails = 3\n```', "did you mean 'trials'?"),
         ("```toml\n[verdict]\npears = 3\n```", "did you mean 'pairs'?"),

@@ -310,6 +310,13 @@ modules = ["evil"]
         "software.new.modules",
     ]
     assert checked(tmp_path, GOOD, "--static")[0] == 0
+    for text, path in (
+        ("objective = 'command'", "options.argv"),
+        ("objective = 'comand'", "objective"),
+        (GOOD.replace("x < 3 or not", "z < 3 or not"), "space.constraints.0.rule"),
+    ):
+        code, found = checked(tmp_path, text, "--static")
+        assert (code, [problem["path"] for problem in found["mistakes"]]) == (2, [path])
     assert invoke("check", str(tmp_path / "mine.toml"), "--static", "--run").exit_code == 2
 
 
