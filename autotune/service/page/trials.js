@@ -3,7 +3,7 @@
 
 import { call, get, studyPath } from "./api.js";
 import { fill, h, onChange, setText, throttled } from "./dom.js";
-import { configuration, coreTime, counted, factor, looks, number, ratioTitle } from "./format.js";
+import { changes, configuration, coreTime, counted, factor, looks, number, ratioTitle } from "./format.js";
 import { clearRefused, errorLine, field, options, scrolling, showRefused } from "./parts.js";
 import { saveFile } from "./saving.js";
 import { trialBox } from "./trial.js";
@@ -16,7 +16,7 @@ const COLUMNS = [
   { key: "value", title: "Value", number: true },
   { key: "speed_up", title: "Speed-up", number: true },
   { key: "core_s", title: "Cost", number: true },
-  { key: "configuration", title: "Configuration", unsorted: true },
+  { key: "configuration", title: "Changed from the default", unsorted: true },
   { key: "message", title: "Message", unsorted: true },
 ];
 const ORDERS = [
@@ -85,10 +85,10 @@ export function openTrials(root, { name, here, study: first }) {
   );
   fill(root, listing, single.element);
   const controller = new AbortController();
-  const drawRows = onChange(({ rows, metric, best }) =>
+  const drawRows = onChange(({ rows, ...study }) =>
     fill(
       body,
-      rows.map((row) => line(row, metric, best, here)),
+      rows.map((row) => line(row, study, here)),
     ),
   );
   const drawStates = onChange((found) =>
@@ -187,7 +187,8 @@ export function openTrials(root, { name, here, study: first }) {
     }
     drawStates(kinds);
     drawOrders(parameters);
-    drawRows({ rows: trials, metric: study.metric, best: study.incumbent?.trial ?? null });
+    const [best, defaults] = [study.incumbent?.trial ?? null, study.default?.configuration ?? null];
+    drawRows({ rows: trials, metric: study.metric, best, defaults });
     setText(
       count,
       total === 0
@@ -256,7 +257,7 @@ function titleOf(key, metric) {
   return `${metric.name}${metric.unit ? ` [${metric.unit}]` : ""}`;
 }
 
-function line(trial, metric, best, here) {
+function line(trial, { metric, best, defaults }, here) {
   const isBest = trial.trial === best;
   const message = trial.message || (trial.breaks ? `breaks ${trial.breaks}` : "");
   const cells = {
@@ -269,7 +270,7 @@ function line(trial, metric, best, here) {
     value: value(trial, metric),
     speed_up: ratio(trial),
     core_s: coreTime(trial.core_s),
-    configuration: h("code", {}, configuration(trial.configuration)),
+    configuration: h("code", { title: configuration(trial.configuration) }, changes(trial.configuration, defaults)),
     message: message ? h("span", { class: "clamped" }, message) : "",
   };
   return h(
