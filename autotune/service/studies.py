@@ -65,9 +65,16 @@ class StudiesSnapshot:
         return sorted({*self.versions, *self.ordered, *self.open})
 
     def state(self, name: str) -> StudyState:
-        """Return the state of a study; one that is only in storage is idle, also while another process works on it."""
+        """Return the state of a study; one that is only in storage runs if another process works on it."""
         known = self.ordered.get(name) or self.open.get(name)
-        return known or StudyState(name, StateName.IDLE, self.workers.get(name, ""))
+        if known is not None:
+            return known
+        worker = self.workers.get(name, "")
+        return StudyState(name, StateName.RUNNING if worker else StateName.STOPPED, worker)
+
+    def is_managed(self, name: str) -> bool:
+        """Whether this service looks after a study; the command line does after others."""
+        return name in self.ordered or name in self.open
 
 
 class Studies:
@@ -157,7 +164,7 @@ class Studies:
         before = snapshot.state(order.name)
         if before.order is not None and before.order.study != entry.name:
             raise NameTakenError(order.name, before.order.study)
-        if order.name in snapshot.versions and before.state is StateName.IDLE:
+        if order.name in snapshot.versions and not snapshot.is_managed(order.name):
             self._check_same_objective(order.name, entry)
         self._manager_for(entry).submit(order)
         return self.brief(order.name)
@@ -303,7 +310,7 @@ class Studies:
     def _manager(self, name: str, verb: str) -> StudyManager:
         manager = self._manager_in(self._snapshot_with(name), name)
         if manager is None:
-            raise ProblemError(409, f"study {name!r} is idle: {verb} needs one that was started here")
+            raise ProblemError(409, f"study {name!r} was not started here, so this service cannot {verb} it")
         return manager
 
     def _manager_in(self, snapshot: StudiesSnapshot, name: str) -> StudyManager | None:
@@ -331,21 +338,18 @@ class Studies:
             return order
         entry = self._catalogue_origin(name)
         if entry is None:
-            raise ProblemError(409, f"study {name!r} is idle: {_NOT_OF_CATALOGUE}")
+            raise ProblemError(409, f"study {name!r}: {_NOT_OF_CATALOGUE}")
         return Order(study=entry.name, file=entry.file, name=name)
 
     def _state_after(self, snapshot: StudiesSnapshot, name: str, order: Order) -> DesiredState | None:
         """Return the state that a study has again after a comparison: paused, stopped, or finished (None)."""
         if order.task is not Task.TUNE:
             return order.left
-        match snapshot.state(name).state:
+        match self._brief(snapshot, name).state:
             case StateName.PAUSED:
                 return DesiredState.PAUSE
             case StateName.STOPPED | StateName.FAILED:
                 return DesiredState.STOP
-            case StateName.IDLE:
-                brief = self._brief(snapshot, name)
-                return DesiredState.STOP if brief.trials < (brief.budget or 0) else None
             case _:
                 return None
 
@@ -395,12 +399,12 @@ class Studies:
             fields["by"] = state.order.by or fields["by"]
         if state.order is not None and isinstance(state.order.trials, int):
             fields["budget"] = state.order.trials
-        # A study in which every trial failed has failed, however it ended.
-        failed = state.state is StateName.FINISHED and fields["trouble"]
+        managed = snapshot.is_managed(name)
         return fields | {
             "name": name,
-            "state": (StateName.FAILED if failed else state.state).value,
+            "state": _state_of(state.state, managed, fields).value,
             "message": with_tilde("\n".join(filter(None, (state.message, unread)))),
+            "managed": managed,
             "ask_tell": name in snapshot.open,
         }
 
@@ -445,3 +449,12 @@ class Studies:
         # A study that has just been started again has not replaced its status file yet.
         starts = snapshot.state(name).state is StateName.RUNNING and status.get("phase", ENDED) == ENDED
         return {"phase": STARTING} if starts else status
+
+
+def _state_of(state: StateName, managed: bool, fields: Mapping[str, Any]) -> StateName:
+    """Return the state of a study with what its measurements say, whoever started it."""
+    used = fields["budget"] is not None and fields["trials"] >= fields["budget"]
+    if state is StateName.STOPPED and not managed and (used or fields["interval"] or fields["trouble"]):
+        state = StateName.FINISHED
+    # A study in which every trial failed has failed, however it ended.
+    return StateName.FAILED if state is StateName.FINISHED and fields["trouble"] else state

@@ -9,7 +9,7 @@ from autotune.supervision.desired_state import DesiredState
 
 
 class StateName(StrEnum):
-    """The state of a study. A study that is `OPEN` or `IDLE` has no supervisor."""
+    """The state of a study. A study that is `OPEN` has no supervisor."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -20,7 +20,6 @@ class StateName(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     OPEN = "open"
-    IDLE = "idle"
 
 
 class Action(Enum):

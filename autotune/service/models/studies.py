@@ -7,15 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from autotune.service.models.orders import NewStudy
 from autotune.service.models.values import MetricModel, Values
 
-StudyState = Literal[
-    "running", "waiting", "pausing", "paused", "stopping", "stopped", "finished", "failed", "open", "idle"
-]
+StudyState = Literal["running", "waiting", "pausing", "paused", "stopping", "stopped", "finished", "failed", "open"]
 _BRIEF: dict[str, Any] = {
     "name": "qe",
     "study": "qe",
     "state": "running",
     "message": "",
     "objective": "qe",
+    "managed": True,
     "ask_tell": False,
     "metric": {"name": "wall_s", "unit": "s", "direction": "minimize", "quality": False},
     "trials": 24,
@@ -41,6 +40,7 @@ _BRIEF: dict[str, Any] = {
 class StudyBrief(BaseModel):
     """The state and the main results of a study.
 
+    A study that is not `managed` was started on the command line; `message` names the process that works on it.
     `study` is the name of its study file. `speed_up` is that of the best trial, by the verdict if it has an `interval`;
     otherwise it only looks so. `trouble` says that every trial failed, and why the first did. `started` and `newest`
     are when the first and the newest run began, in UTC; `by` is the user who started the study. `tags`, `note` and
@@ -54,6 +54,7 @@ class StudyBrief(BaseModel):
     state: StudyState
     message: str
     objective: str
+    managed: bool
     ask_tell: bool
     metric: MetricModel | None
     trials: int

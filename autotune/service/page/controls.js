@@ -10,10 +10,10 @@ import { errorLine } from "./parts.js";
 import { saveFile } from "./saving.js";
 import { startDialog } from "./start.js";
 
-const ENDED = ["paused", "stopped", "finished", "failed", "idle"];
+const ENDED = ["paused", "stopped", "finished", "failed"];
 const VERBS = {
   pause: { title: "Pause", in: ["running", "waiting", "open"], help: "no new run starts; those in flight end" },
-  resume: { title: "Resume", in: ["paused", "stopped", "failed", "idle"], help: "goes on from every finished trial" },
+  resume: { title: "Resume", in: ["paused", "stopped", "failed"], help: "goes on from every finished trial" },
   stop: { title: "Stop", in: ["running", "waiting", "pausing", "open"], help: "ends the runs in flight" },
   extend: { title: "More trials …", in: ENDED, help: "goes on with the search" },
   confirm: { title: "Confirm now", in: ENDED, help: "compares the best with the default in fresh runs" },
@@ -134,13 +134,13 @@ export function controls(name) {
 }
 
 // The reason why a verb cannot be used now; empty if it can.
-function reason(verb, { state, message, again, ask_tell: told, replay, best, version }) {
+function reason(verb, { state, message, managed, again, ask_tell: told, replay, best, version }) {
   if (!again && FROM_CATALOGUE.includes(verb))
     return "since its study file is not in the catalogue, or it has more trials than can be asked for here";
   if (verb === "again") return "";
   if (verb === "label") return version ? "" : "before anything was measured";
-  // This service can neither resume nor delete a study that runs on the command line.
-  if (state === "idle" && message) return `while ${message}`;
+  // This service can neither pause nor delete a study that runs on the command line.
+  if (state === "running" && !managed) return `while ${message}`;
   if (!VERBS[verb].in.includes(state)) return `while the study is ${state}`;
   if (verb !== "confirm" && verb !== "ablate") return "";
   if (told) return "since other programs make its runs";

@@ -123,15 +123,16 @@ function big(value, note = null) {
   return [h("span", { class: "big" }, value), note ? h("span", { class: "muted small" }, ` ${note}`) : null];
 }
 
-function noVerdict({ state, ask_tell: askTell, trials, baseline, trouble, message }) {
+function noVerdict({ state, managed, ask_tell: askTell, trials, baseline, trouble }) {
   if (trouble) return `Nothing has worked: ${trouble}`;
   if (trials === 0 && state === "open")
     return "Nothing measured yet: ask for a configuration, run it, and tell what it gave.";
   if (trials === 0) return "Nothing measured yet.";
   if (baseline === null) return "No verdict: the default configuration has no valid measurement yet.";
   if (askTell) return "No verdict: the best so far was not compared with the default in fresh runs.";
-  if (["paused", "stopped", "failed"].includes(state)) return "No verdict yet: resume the study, and it ends with one.";
-  if (state === "idle" && !message)
+  if (managed && ["paused", "stopped", "failed"].includes(state))
+    return "No verdict yet: resume the study, and it ends with one.";
+  if (!managed && state !== "running")
     return ["No verdict yet: the same ", h("code", {}, "autotune study"), " command resumes, and confirms the best."];
   return "No verdict yet: when the budget is used, the best is compared with the default in fresh runs.";
 }

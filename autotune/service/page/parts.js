@@ -13,18 +13,16 @@ export const STATES = {
   finished: "it has ended",
   failed: "ended with an error",
   open: "outside programs ask for configurations and tell what they gave",
-  idle: "made from the command line; this service does not look after it",
 };
 
 /** What the state of a study means for it. */
 export function standing(study) {
   if (study.state === "running" && study.phase) return study.phase;
+  if (study.state === "running" && !study.managed) return "on the command line";
   if (study.state === "failed" && study.trouble) return "ended, and nothing has worked";
   if (study.state === "finished")
     return study.verdict ? "the budget is used and the verdict is in" : "ended, without a verdict";
-  return study.state === "idle" && study.message
-    ? "made from the command line, which goes on with it"
-    : STATES[study.state];
+  return STATES[study.state];
 }
 
 /** A state as a word with a symbol; `update(state)` changes it. */

@@ -23,7 +23,7 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 ALLOWED = {
     "pause": {"running", "waiting", "open"},
-    "resume": {"paused", "stopped", "failed", "idle"},
+    "resume": {"paused", "stopped", "failed"},
     "stop": {"running", "waiting", "pausing", "open"},
 }
 ADDRESSES = {"catalogue", "estimate", "events", "known", "launchers", "machines", "predict", "studies"}

@@ -15,6 +15,7 @@ class FakeStudy:
     budget: int = 12
     trials: list = field(default_factory=list)
     message: str = ""
+    managed: bool = True
     ask_tell: bool = False
     held: bool = False
     waits: str = ""
@@ -50,6 +51,7 @@ class FakeStudy:
             "state": self.state,
             "message": self.message,
             "objective": self.objective,
+            "managed": self.managed,
             "ask_tell": self.ask_tell,
             "metric": figures.METRIC,
             "trials": len(self.trials),

@@ -52,7 +52,7 @@ def test_everything_can_be_seen_and_nothing_changed(folder):
     app = service(folder)
     assert ask(app, path="/health").json()["read_only"] is True
     (study,) = ask(app).json()
-    assert (study["name"], study["state"], study["best"]) == ("paper", "idle", 1.0)
+    assert (study["name"], study["state"], study["best"]) == ("paper", "stopped", 1.0)
     assert ask(app, path="/studies/paper").json()["incumbent"]["configuration"] == OTHER
     assert len(ask(app, path="/studies/paper/trials").json()["trials"]) == 2
     for method, path in CHANGES:

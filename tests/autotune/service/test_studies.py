@@ -137,9 +137,10 @@ def test_without_its_catalogue_a_study_is_still_shown_and_let_go(studies, catalo
 
 def test_a_study_on_which_the_command_line_works_says_so(studies, sqlite):
     StudyStore.create(sqlite, "mine", definition(small_space()))
-    assert studies.brief("mine").message == ""
+    assert (studies.brief("mine").state, studies.brief("mine").message) == ("stopped", "")
     with held_study(sqlite) as works:
         before = studies.news({"mine": ""})["mine"].stamp
+        assert studies.brief("mine").state == "running"
         assert f"autotune (process {works.pid}) works on it since" in studies.brief("mine").message
         works.communicate()
     assert studies.brief("mine").message == ""
@@ -154,9 +155,10 @@ def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):
         add_trial(store, space, first, failed(FailureKind.APPLICATION_ERROR, "no device in /opt/solver/lib"))
         for outcome in others:
             add_trial(store, space, second, outcome)
+    assert studies.brief("dead").state == "failed"
     assert studies.brief("dead").trouble == "every trial failed, 1 of 1; trial 0: no device in /opt/solver/lib"
     half = studies.detail("half")
-    assert half.trouble == ""
+    assert (half.state, half.trouble) == ("stopped", "")
     assert (half.first_error.trial, half.first_error.message) == (0, "no device in /opt/solver/lib")
 
 

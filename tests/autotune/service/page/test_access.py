@@ -79,7 +79,7 @@ def filled(fake, view):
         fake.add("done", "finished", 12)
         fake.add("qe", "running", 4, budget=10_000, held=True)
         fake.add("broken", "failed", 5, message="pw.x 6.7MaX is not the one that was measured: 7.2")
-        fake.add(LONG, "idle", 7)
+        fake.add(LONG, "stopped", 7, managed=False)
 
 
 @pytest.mark.parametrize("view", VIEWS)

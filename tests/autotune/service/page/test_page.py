@@ -155,14 +155,15 @@ def test_what_has_ended_without_a_verdict_does_not_claim_one(fake, new_page):
 
 
 def test_what_the_command_line_works_on_is_not_offered_to_be_resumed(fake, new_page):
-    study = fake.add("qe", "idle", 7, message="autotune (process 8731) works on it since 2026-11-23 10:00 UTC")
+    working = "autotune (process 8731) works on it since 2026-11-23 10:00 UTC"
+    study = fake.add("qe", "running", 7, held=True, managed=False, message=working)
     page, _ = new_page(fake.url, "#/studies/qe")
     resume = page.get_by_role("button", name="Resume")
-    expect(page.get_by_text("made from the command line, which goes on with it")).to_be_visible()
+    expect(page.get_by_text(working)).to_be_visible()
     expect(resume).to_have_attribute("aria-disabled", "true")
     expect(page.get_by_role("button", name="Delete")).to_have_attribute("aria-disabled", "true")
     with fake.changed:
-        study.message = ""
+        study.state, study.message = "stopped", ""
     expect(resume).to_have_attribute("aria-disabled", "false")
     expect(page.get_by_role("region", name="Verdict")).to_contain_text("the same autotune study command resumes")
 
