@@ -2,7 +2,7 @@
 
 import { get, studyPath } from "./api.js";
 import { fill, h } from "./dom.js";
-import { configuration, coreTime, counted, duration, factor, looks, number, quantity, ratioTitle } from "./format.js";
+import { configuration, coreTime, counted, duration, factor, looks, number, quantity } from "./format.js";
 import { errorLine, facts } from "./parts.js";
 
 /** A place for one trial; `show(number)` fetches it, `metric` is the study's, `query` leads back to the list. */
@@ -40,14 +40,12 @@ export function trialBox(name, here) {
 
 function drawn({ trial, made }, metric) {
   const ratio = trial.speed_up ?? null;
+  const gain = ratio === null ? "" : trial.confirmed ? `, ${factor(ratio)}` : `, ${looks(ratio)}, not confirmed`;
+  const has = (trial.value ?? null) !== null;
   return [
-    facts([
-      [metric?.name ?? "Value", (trial.value ?? null) === null ? null : quantity(trial.value, metric)],
-      [ratioTitle(metric), ratio === null ? null : trial.confirmed ? factor(ratio) : `${looks(ratio)}, not confirmed`],
-      ["State", trial.state],
-      ["Runs", `${counted(made.length, "run")}; those of tuning took ${coreTime(trial.core_s)}`],
-    ]),
+    has ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${quantity(trial.value, metric)}`), gain) : null,
     h("p", {}, h("code", {}, configuration(trial.configuration))),
+    h("p", { class: "muted" }, `${trial.state}, ${counted(made.length, "run")}; tuning took ${coreTime(trial.core_s)}`),
     trial.message ? h("p", { class: "error" }, trial.message) : null,
     made.length === 0 ? h("p", { class: "muted" }, "No run of it has ended yet.") : null,
     ...made.map((run, at) => drawnRun(run, at + 1, made.length, metric)),
