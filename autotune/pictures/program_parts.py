@@ -40,7 +40,7 @@ def _cycles(outcome: Outcome) -> int:
 
 def parts(summary: "Summary") -> Chart | None:
     """Return the largest parts in seconds and as shares of the run; None if the program reports no parts."""
-    best, default = summary.best, summary.standings.baseline
+    best, default = summary.winner, summary.standings.baseline
     sides = [(Role.BASELINE, "default", default), (Role.WINNER, "winner", best if best is not default else None)]
     known = [
         (role, label, one)

@@ -35,7 +35,7 @@ def progress(summary: "Summary") -> Chart | None:
         return None
     improvements = _improvements(trials, standings)
     best = thin(improvements, MOST // 2, {0, len(improvements) - 1})
-    winner = summary.best
+    winner = summary.winner
     special = {trial.number for trial in (*best, winner) if trial is not None}
     keep = {index for index, trial in enumerate(trials) if trial.number in special}
     drawn = thin(trials, MOST, keep)

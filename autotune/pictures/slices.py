@@ -57,7 +57,7 @@ class _Measured:
     @cached_property
     def special(self) -> dict[int, Role]:
         """The winner and the default, by number."""
-        best, baseline = self.summary.best, self.standings.baseline
+        best, baseline = self.summary.winner, self.standings.baseline
         roles = {} if baseline is None else {baseline.number: Role.BASELINE}
         if best is not None and best.complete and best is not baseline:
             roles[best.number] = Role.WINNER

@@ -380,7 +380,7 @@ class Studies:
             "trials": 0,
             "budget": entry.study.budget.most if entry is not None else None,
             "failures": {},
-            **dict.fromkeys(("baseline", "best", "speed_up", "interval", "verdict")),
+            **dict.fromkeys(("front", "baseline", "best", "speed_up", "interval", "verdict")),
             "machine": "",
             "replay": False,
             "trouble": "",
@@ -419,7 +419,7 @@ class Studies:
         fields = self._brief_fields(snapshot, name)
         version = snapshot.versions.get(name)
         if version is None:
-            own: dict[str, Any] = {"ledger": {}, "workload": {}, "noise": ""}
+            own: dict[str, Any] = {"front_points": [], "ledger": {}, "workload": {}, "noise": ""}
             own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error"))
         else:
             own = detail_of(self._summaries.summary(name, version))

@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.decisions.table import table_of
 from autotune.errors import StorageError
-from autotune.formatting import without_rounding_error
+from autotune.formatting import quantity, without_rounding_error
 from autotune.pictures import Chart, charts_of
 from autotune.pictures.charts import in_order
 from autotune.pictures.importance import IMPORTANCE, importance
@@ -25,7 +25,7 @@ from autotune.results.summary import Summary, summarise
 from autotune.results.trial_columns import row_of, trial_columns
 from autotune.scheduling.successive_halving import stored_brackets
 from autotune.service.json_values import json_value, with_tilde
-from autotune.service.models.studies import FirstError, Known, Trial
+from autotune.service.models.studies import FirstError, FrontPoint, Known, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
 from autotune.storage.readable_study import ReadableStudy, labels_of
@@ -211,7 +211,8 @@ class StudySummaries:
 def brief_of(summary: Summary) -> dict[str, Any]:
     """Return the brief of a stored study, without its state."""
     definition, standings = summary.definition, summary.standings
-    best, baseline, speed_up = summary.best, standings.baseline, summary.speed_up
+    best, baseline, speed_up = _chosen(summary), standings.baseline, summary.speed_up
+    speed_up = None if best is None else speed_up
     return {
         "study": summary.study.name,
         "objective": definition.objective,
@@ -219,6 +220,7 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "trials": summary.finished,
         "budget": summary.study.budget.most,
         "failures": dict(standings.counts),
+        "front": None if summary.front is None else len(summary.front.points),
         "baseline": None if baseline is None else without_rounding_error(standings.value(baseline)),
         "best": without_rounding_error(standings.value(best)) if best is not None and best.complete else None,
         "speed_up": None if speed_up is None else speed_up.ratio,
@@ -228,6 +230,25 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "replay": definition.replay,
         "trouble": trouble_of(summary),
     }
+
+
+def _chosen(summary: Summary) -> TrialRecord | None:
+    """Return the best trial; None for a trade-off of which no weights have chosen a point."""
+    return summary.best if summary.front is None or summary.preference is not None else None
+
+
+def _front_points(summary: Summary) -> list[FrontPoint]:
+    """Return the points of a trade-off's front, the best by the first metric first; empty for other studies."""
+    front = summary.front
+    return [
+        FrontPoint(
+            trial=point.trial,
+            configuration=json_value(dict(summary.standings.trials[point.trial].configuration)),
+            values=json_value({metric.name: value for metric, value in zip(front.metrics, point.values, strict=True)}),
+            texts={m.name: quantity(value, m) for m, value in zip(front.metrics, point.values, strict=True)},
+        )
+        for point in (() if front is None else front.points)
+    ]
 
 
 def _notes_of(study: ReadableStudy) -> dict[str, Any]:
@@ -261,7 +282,8 @@ def detail_of(summary: Summary) -> dict[str, Any]:
     values = summary.to_dict()
     standings = summary.standings
     return {
-        "incumbent": trial_model(summary, summary.best),
+        "incumbent": trial_model(summary, _chosen(summary)),
+        "front_points": _front_points(summary),
         "default": trial_model(summary, standings.baseline),
         "simplified": json_value(values["simplified"]),
         "verdict_detail": json_value(values["verdict"]),

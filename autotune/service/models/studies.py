@@ -20,6 +20,7 @@ _BRIEF: dict[str, Any] = {
     "trials": 24,
     "budget": 50,
     "failures": {"capped": 7},
+    "front": None,
     "baseline": 3.34,
     "best": 2.01,
     "speed_up": 1.66,
@@ -40,7 +41,8 @@ _BRIEF: dict[str, Any] = {
 class StudyBrief(BaseModel):
     """The state and the main results of a study.
 
-    A study that is not `managed` was started on the command line; `message` names the process that works on it.
+    A study that is not `managed` was started on the command line; `message` names the process that works on it. `front`
+    is the number of points on the front of a trade-off, None for other studies; without weights it has no `best`.
     `study` is the name of its study file. `speed_up` is that of the best trial, by the verdict if it has an `interval`;
     otherwise it only looks so. `trouble` says that every trial failed, and why the first did. `started` and `newest`
     are when the first and the newest run began, in UTC; `by` is the user who started the study. `tags`, `note` and
@@ -60,6 +62,7 @@ class StudyBrief(BaseModel):
     trials: int
     budget: int | None
     failures: dict[str, int]
+    front: int | None
     baseline: float | None
     best: float | None
     speed_up: float | None
@@ -83,6 +86,15 @@ class Trial(BaseModel):
     configuration: Values
     value: float
     runs: list[float]
+
+
+class FrontPoint(BaseModel):
+    """A trial on the front of a trade-off, with its value of each metric, also as text with its unit."""
+
+    trial: int
+    configuration: Values
+    values: dict[str, float]
+    texts: dict[str, str]
 
 
 class RunningRun(BaseModel):
@@ -125,6 +137,7 @@ class StudyDetail(StudyBrief):
                     "running": [{"trial": 25, "configuration": {"np": 2}, "elapsed_s": 1.2, "step": 4, "metrics": {}}],
                     "incumbent": {"trial": 19, "configuration": {"np": 2}, "value": 2.01, "runs": [2.0, 2.02]},
                     "default": {"trial": 0, "configuration": {"np": 2}, "value": 3.34, "runs": [3.34]},
+                    "front_points": [],
                     "simplified": None,
                     "verdict_detail": None,
                     "ledger": {"spent": 310.0},
@@ -143,6 +156,7 @@ class StudyDetail(StudyBrief):
     running: list[RunningRun]
     incumbent: Trial | None
     default: Trial | None
+    front_points: list[FrontPoint]
     simplified: Values | None
     verdict_detail: Values | None
     ledger: Values

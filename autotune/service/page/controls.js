@@ -134,7 +134,7 @@ export function controls(name) {
 }
 
 // The reason why a verb cannot be used now; empty if it can.
-function reason(verb, { state, message, managed, again, ask_tell: told, replay, best, version }) {
+function reason(verb, { state, message, managed, again, ask_tell: told, replay, best, front, version }) {
   if (!again && FROM_CATALOGUE.includes(verb))
     return "since its study file is not in the catalogue, or it has more trials than can be asked for here";
   if (verb === "again") return "";
@@ -145,7 +145,8 @@ function reason(verb, { state, message, managed, again, ask_tell: told, replay, 
   if (verb !== "confirm" && verb !== "ablate") return "";
   if (told) return "since other programs make its runs";
   if (replay) return "since it is a replay of recorded runs";
-  return best === null ? "before there is a winner" : "";
+  if (best !== null) return "";
+  return (front ?? null) === null ? "before there is a winner" : "since no weights choose a point of the front";
 }
 
 function confirmation(name, act) {

@@ -170,7 +170,7 @@ function studyRow(name) {
     link.title = study.note;
     redrawTags(study.tags);
     setText(began, [study.started.replace("T", " ").slice(0, 16), study.by].filter(Boolean).join("\n") || "–");
-    setText(best, quantity(study.best, study.metric));
+    setText(best, study.front && study.best === null ? `${study.front} on the front` : quantity(study.best, study.metric));
     setText(speed, speedUp(study.speed_up, study.interval));
     setText(verdict, study.trouble || (study.state === "failed" && study.message) || study.verdict || "–");
     verdict.classList.toggle("error", Boolean(study.trouble));

@@ -1,8 +1,8 @@
 // The overview of a study: verdict, figures, current runs, the winner beside the default, failures, costs.
 
 import { h } from "./dom.js";
-import { counted, coreTime, duration, factor, looks, number, plain, quantity, range, ratioTitle } from "./format.js";
-import { facts, section } from "./parts.js";
+import { changes, counted, coreTime, duration, factor, looks, number, plain, quantity, range, ratioTitle } from "./format.js";
+import { facts, section, table } from "./parts.js";
 import { pictureBox } from "./plot.js";
 import { runningSection } from "./running.js";
 import { winnerBox } from "./winner.js";
@@ -22,12 +22,15 @@ const SPENT = [
 export function openOverview(root, { name, here }) {
   const verdict = section("Verdict", drawVerdict, { className: "card verdict" });
   const running = runningSection();
+  const front = section("Front", (study) => drawFront(study, here));
   const progress = pictureBox(name, "progress", { brief: true });
+  const tradeoff = pictureBox(name, "tradeoff", { brief: true });
   const pictures = h(
     "section",
     { class: "card", "aria-label": "Progress" },
     h("h2", {}, "Progress"),
     progress.element,
+    tradeoff.element,
     h("p", {}, h("a", { href: `${here}/pictures` }, "All pictures")),
   );
   const pairs = pictureBox(name, "pairs");
@@ -38,6 +41,7 @@ export function openOverview(root, { name, here }) {
   const workload = section("Workload", drawWorkload);
   root.append(
     h("div", { class: "beside" }, verdict.element, configuration.element),
+    front.element,
     running.element,
     pictures,
     sure,
@@ -62,12 +66,18 @@ export function openOverview(root, { name, here }) {
         "trouble",
         "message",
         "noise",
+        "front",
+        "front_points",
       ),
     );
+    front.update(pick(study, "front_points", "default"));
     running.update(study);
-    const measured = study.best !== null && study.best !== undefined;
+    const isFront = (study.front ?? null) !== null;
+    const measured = isFront ? study.front > 0 : (study.best ?? null) !== null;
     pictures.hidden = !measured;
-    if (measured) progress.update(study.version);
+    progress.element.hidden = isFront;
+    tradeoff.element.hidden = !isFront;
+    if (measured) (isFront ? tradeoff : progress).update(study.version);
     const compared = Boolean(study.interval) && study.interval[0] < study.interval[1];
     sure.hidden = !compared;
     if (compared) pairs.update(study.version);
@@ -83,6 +93,7 @@ export function openOverview(root, { name, here }) {
       configuration.close();
       running.close();
       progress.close();
+      tradeoff.close();
       pairs.close();
     },
   };
@@ -95,6 +106,8 @@ function pick(study, ...names) {
 function drawVerdict(study) {
   const { metric, verdict_detail: detail } = study;
   const better = metric?.direction === "maximize" ? "more is better" : "less is better";
+  if (study.front !== null && study.best === null)
+    return [h("p", { class: study.trouble ? "sentence error" : "sentence" }, ofFront(study)), facts([["Noise", study.noise]])];
   return [
     h("p", { class: study.trouble ? "sentence error" : "sentence" }, study.verdict ?? noVerdict(study)),
     detail?.doubt ? h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), detail.doubt) : null,
@@ -112,6 +125,35 @@ function drawVerdict(study) {
       ["Time left, about", study.left_s === null ? null : duration(study.left_s)],
     ]),
   ];
+}
+
+function ofFront({ front, front_points: points, trouble }) {
+  if (trouble) return `Nothing has worked: ${trouble}`;
+  if (front === 0) return "Nothing measured yet.";
+  const names = Object.keys(points?.[0]?.values ?? {});
+  const weights = names.map((name) => `${name}=1`).join(",");
+  return [
+    `${counted(front, "trial")} on the front: no other is better in ${names.length === 2 ? "both" : "all"} metrics. Weights choose one: `,
+    h("code", {}, `autotune best … --weights ${weights}`),
+    ", and ",
+    h("code", {}, "autotune confirm"),
+    " with the same weights compares it with the default.",
+  ];
+}
+
+function drawFront({ front_points: points, default: base }, here) {
+  if (!points?.length) return null;
+  const names = Object.keys(points[0].values);
+  const rows = points.map((point) => [
+    h("a", { href: `${here}/trials/${point.trial}` }, `trial ${point.trial}`),
+    ...names.map((name) => point.texts[name]),
+    h("code", {}, changes(point.configuration, base?.configuration)),
+  ]);
+  const columns = ["Trial", ...names, "Changed from the default"].map((title, at) => ({
+    title,
+    number: at > 0 && at <= names.length,
+  }));
+  return table("Points of the front", columns, rows);
 }
 
 function ratioNote(interval) {

@@ -21,7 +21,11 @@ export function standing(study) {
   if (study.state === "running" && !study.managed) return "on the command line";
   if (study.state === "failed" && study.trouble) return "ended, and nothing has worked";
   if (study.state === "finished")
-    return study.verdict ? "the budget is used and the verdict is in" : "ended, without a verdict";
+    return study.verdict
+      ? "the budget is used and the verdict is in"
+      : (study.front ?? null) === null
+        ? "ended, without a verdict"
+        : "the budget is used";
   return STATES[study.state];
 }
 

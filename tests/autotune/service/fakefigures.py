@@ -126,8 +126,16 @@ def pictures(trials):
     if not valid:
         return {}
     drawn = [_progress(trials, valid), _pairs(), _importance()]
-    drawn += [_slices(valid), _parallel(valid), _ablation(), _failures(trials)]
+    drawn += [_slices(valid), _parallel(valid), _ablation(), _failures(trials), _tradeoff(valid)]
     return {one["name"]: one for one in drawn}
+
+
+def _tradeoff(valid):
+    times, sizes = [one["value"] for one in valid], [2.1 - 0.1 * at for at in range(len(valid))]
+    hover = [f"trial {one['trial']}" for one in valid]
+    panel = _panel(_axis("wall_s [s]"), _axis("memory [GB]"), _mark("points", "trial", times, sizes, hover=hover))
+    rows = [list(row) for row in zip(times, sizes, strict=True)]
+    return _picture("tradeoff", "The trade-off", "wall_s and memory of trials.", ["wall_s", "memory"], rows, panel)
 
 
 def _picture(name, title, description, columns, rows, *panels):

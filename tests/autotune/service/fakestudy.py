@@ -16,6 +16,7 @@ class FakeStudy:
     trials: list = field(default_factory=list)
     message: str = ""
     managed: bool = True
+    is_tradeoff: bool = False
     ask_tell: bool = False
     held: bool = False
     waits: str = ""
@@ -40,11 +41,25 @@ class FakeStudy:
     def incumbent(self):
         return min((one for one in self.trials if one["value"]), key=lambda one: one["value"], default=None)
 
+    @property
+    def front_points(self):
+        """The best two trials, as if the faster one took more memory."""
+        best = sorted((one for one in self.trials if one["value"]), key=lambda one: one["value"])[:2]
+        return [
+            {
+                "trial": one["trial"],
+                "configuration": one["configuration"],
+                "values": {"wall_s": one["value"], "memory_bytes": (2.1 - at) * 1e9},
+                "texts": {"wall_s": f"{one['value']} s", "memory_bytes": f"{2.1 - at:.1f} GB"},
+            }
+            for at, one in enumerate(best)
+        ]
+
     def brief(self):
         best = self.incumbent
         kinds = [one["state"] for one in self.trials if one["state"] not in {"complete", "running"}]
         gain = best["speed_up"] if best else None
-        done = self.state == "finished" and best is not None and self.compared
+        done = self.state == "finished" and best is not None and self.compared and not self.is_tradeoff
         return {
             "name": self.name,
             "study": "qe",
@@ -57,9 +72,10 @@ class FakeStudy:
             "trials": len(self.trials),
             "budget": self.budget,
             "failures": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
+            "front": len(self.front_points) if self.is_tradeoff else None,
             "baseline": figures.BASELINE if best else None,
-            "best": best["value"] if best else None,
-            "speed_up": gain,
+            "best": best["value"] if best and not self.is_tradeoff else None,
+            "speed_up": None if self.is_tradeoff else gain,
             "interval": [gain * 0.94, gain * 1.06] if done else None,
             "verdict": _sentence(gain) if done else None,
             "machine": self.machine,
@@ -90,7 +106,8 @@ class FakeStudy:
             "running": [run] if active else [],
             "left_s": 95.0 * (self.budget - len(self.trials)) if active else None,
             "phase": "tuning" if active else "",
-            "incumbent": _winner(best),
+            "incumbent": None if self.is_tradeoff else _winner(best),
+            "front_points": self.front_points if self.is_tradeoff else [],
             "default": _winner(self.trials[0]) if self.trials else None,
             "simplified": None,
             "verdict_detail": {"doubt": doubt} if self.state == "finished" else None,

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from autotune.errors import AutotuneError, BusyError
+from autotune.records.outcome import Outcome
 from autotune.service import summaries as summaries_module
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
@@ -27,11 +28,11 @@ from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import NameTakenError, StudySupervisor
-from objectives.base import FailureKind
+from objectives.base import FailureKind, Metric
 from tests.autotune.service.serving import OUTSIDE, SLEEPY
 from tests.autotune.service.test_access import START, ask
 from tests.support.command_study import CommandStudy
-from tests.support.fakes import definition, failed, small_space, took
+from tests.support.fakes import SECONDS, definition, failed, small_space, took
 from tests.support.held_study import held_study
 from tests.support.stored import add_trial
 
@@ -145,6 +146,21 @@ def test_a_study_on_which_the_command_line_works_says_so(studies, sqlite):
         works.communicate()
     assert studies.brief("mine").message == ""
     assert studies.news({"mine": before}), "that it ended is news"
+
+
+def test_a_trade_off_has_a_front_and_no_winner(studies, sqlite):
+    space, memory = small_space(), Metric("memory", "B")
+    first, second, third, *_ = space.configurations()
+    known = definition(space, metrics=(SECONDS, memory), study={"tradeoff": {"metric": "memory"}})
+    store = StudyStore.create(sqlite, "both", known)
+    for configuration, wall_s, size in ((first, 3.0, 1e9), (second, 2.0, 2e9), (third, 4.0, 3e9)):
+        add_trial(store, space, configuration, Outcome(metrics={"wall_s": wall_s, "memory": size}))
+    found = studies.detail("both")
+    assert (found.front, found.best, found.speed_up, found.incumbent) == (2, None, None, None)
+    assert [(point.trial, point.texts) for point in found.front_points] == [
+        (1, {"wall_s": "2 s", "memory": "2 GB"}),
+        (0, {"wall_s": "3 s", "memory": "1 GB"}),
+    ]
 
 
 def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):

@@ -154,6 +154,20 @@ def test_what_has_ended_without_a_verdict_does_not_claim_one(fake, new_page):
     )
 
 
+def test_a_trade_off_shows_its_front_and_claims_no_winner(fake, new_page):
+    fake.add("both", "finished", 12, is_tradeoff=True)
+    page, _ = new_page(fake.url, "#/studies/both")
+    front = page.get_by_role("region", name="Front", exact=True)
+    expect(front.get_by_role("row")).to_have_count(3)
+    expect(front).to_contain_text("2.1 GB")
+    verdict = page.get_by_role("region", name="Verdict")
+    expect(verdict).to_contain_text("2 trials on the front")
+    expect(verdict).to_contain_text("--weights wall_s=1,memory_bytes=1")
+    expect(page.get_by_role("img", name="The trade-off")).to_be_visible()
+    expect(page.get_by_text("No verdict yet")).to_have_count(0)
+    expect(page.get_by_role("button", name="Confirm now")).to_have_attribute("aria-disabled", "true")
+
+
 def test_what_the_command_line_works_on_is_not_offered_to_be_resumed(fake, new_page):
     working = "autotune (process 8731) works on it since 2026-11-23 10:00 UTC"
     study = fake.add("qe", "running", 7, held=True, managed=False, message=working)
