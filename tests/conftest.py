@@ -55,7 +55,7 @@ def pytest_runtest_protocol(item, nextitem):
     finally:
         if nextitem is None or nextitem.path != item.path:
             _CORES.give_back()
-        if len(os.listdir("/proc/self/fd")) > _MOST_OPEN:
+        if len(list(Path("/proc/self/fd").iterdir())) > _MOST_OPEN:
             gc.collect()
 
 

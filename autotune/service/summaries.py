@@ -240,6 +240,8 @@ def _chosen(summary: Summary) -> TrialRecord | None:
 def _front_points(summary: Summary) -> list[FrontPoint]:
     """Return the points of a trade-off's front, the best by the first metric first; empty for other studies."""
     front = summary.front
+    if front is None:
+        return []
     return [
         FrontPoint(
             trial=point.trial,
@@ -247,7 +249,7 @@ def _front_points(summary: Summary) -> list[FrontPoint]:
             values=json_value({metric.name: value for metric, value in zip(front.metrics, point.values, strict=True)}),
             texts={m.name: quantity(value, m) for m, value in zip(front.metrics, point.values, strict=True)},
         )
-        for point in (() if front is None else front.points)
+        for point in front.points
     ]
 
 
