@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from statistics import median
 
 from autotune.comparison.findings import standings_of
 from autotune.comparison.rounds import ComparisonRounds, Side
@@ -97,7 +96,8 @@ class Sizing:
         times = [(run.configuration, self._time_s(run)) for run in runs if _is_timed(run, self._metric)]
         times_s = times_of(self.candidates, times)
         tried = times_of(self.candidates, [(run.configuration, inf) for run in runs])
-        return Knowledge(self.candidates, self._limits(runs), times_s, frozenset(tried) - frozenset(times_s))
+        power_w = times_of(self.candidates, self._power_w(runs))
+        return Knowledge(self.candidates, self.limits, times_s, frozenset(tried) - frozenset(times_s), power_w)
 
     def probe(self, manager: RunManager, study: StudyFile, most: int) -> None:
         """Make probes until there are `most` of them, including earlier ones, or no further probe is worth its cost.
@@ -137,7 +137,7 @@ class Sizing:
         """
         known = self.knowledge()
         right_size = known.right_size()
-        if right_size is None or (known.limits.energy_j < inf and known.limits.power_w is None):
+        if right_size is None or (self.limits.needs_energy and not known.power_w):
             raise CannotRunHereError(_UNKNOWN)
         probes = self.probes()
         spent = sum(self.cores_of(run.configuration) * run.outcome.usage.elapsed_s for run in probes) / HOUR_S
@@ -150,18 +150,21 @@ class Sizing:
     def _time_s(self, run: Run) -> float:
         return run.outcome.metrics[self._metric.name]
 
-    def _limits(self, runs: Sequence[Run]) -> Limits:
+    def _power_w(self, runs: Sequence[Run]) -> list[tuple[Configuration, float]]:
+        """Return the configuration of each run whose energy is known, with the watts of each of its cores.
+
+        Raises:
+            CannotRunHereError: The energy must be known, and no run has one.
+        """
         metrics = self.store.definition.metrics
         energy = next((metric for metric in metrics if metric.unit in ENERGY_UNITS), None)
-        if self.limits.energy_j == inf:
-            return self.limits
         metered = [run for run in runs if ENERGY in run.outcome.metered]
-        if energy is None and runs and not metered:
+        if self.limits.needs_energy and energy is None and runs and not metered:
             names = ", ".join(f"{metric.name} in {metric.unit}" if metric.unit else metric.name for metric in metrics)
             msg = (
-                f"--max-energy needs the energy of runs: study {self.store.name!r} has no metric with the unit "
-                f"{', '.join(ENERGY_UNITS)} (it has {names}), and no meter measured a run; `autotune doctor` lists "
-                "meters, or let the program print its energy and add a metric that reads it"
+                f"--max-energy and --least-energy need the energy of runs: study {self.store.name!r} has no metric "
+                f"with the unit {', '.join(ENERGY_UNITS)} (it has {names}), and no meter measured a run; "
+                "`autotune doctor` lists meters, or let the program print its energy and add a metric that reads it"
             )
             raise CannotRunHereError(msg)
         took_j = [
@@ -169,12 +172,11 @@ class Sizing:
             for run in runs
             if energy is not None and energy.name in run.outcome.metrics
         ] or [(run, run.outcome.metered[ENERGY]) for run in metered]
-        drawn = [
-            joules / (self.cores_of(run.configuration) * self._time_s(run))
+        return [
+            (run.configuration, joules / (self.cores_of(run.configuration) * self._time_s(run)))
             for run, joules in took_j
-            if _is_timed(run, self._metric)
+            if joules > 0.0 and _is_timed(run, self._metric)
         ]
-        return replace(self.limits, power_w=median(drawn)) if drawn else self.limits
 
 
 def _sizing_runs(store: StudyStore) -> list[Run]:

@@ -62,6 +62,9 @@ def rightsize(
         str | None,
         typer.Option("--max-energy", metavar="ENERGY", help="A run may take this energy: 2kWh."),
     ] = None,
+    least_energy: Annotated[
+        bool, typer.Option("--least-energy", help="Find the least energy instead of the least core-hours.")
+    ] = False,
     max_nodes: Annotated[
         int | None,
         typer.Option("--max-nodes", min=1, help="A run may use this number of nodes."),
@@ -95,7 +98,7 @@ def rightsize(
     """
     check_one_form(None if target is not None else script, as_json=session.as_json)
     check_has_script(script, target)
-    limits = _limits(deadline, max_core_hours, max_energy)
+    limits = _limits(deadline, max_core_hours, max_energy, least_energy=least_energy)
     url = storage_url(session.storage)
     study = choose(name, changes, input_file, launcher_settings(launcher, site), url=url)
     if installation and machine is None:
@@ -127,11 +130,11 @@ def rightsize(
         _report(found, study, objective, picture, script, target, as_json=session.as_json)
 
 
-def _limits(deadline: str | None, core_hours: float | None, energy: str | None) -> "Limits":
+def _limits(deadline: str | None, core_hours: float | None, energy: str | None, *, least_energy: bool) -> "Limits":
     from autotune.performance.rightsizing.limits import ENERGY_UNITS, HOUR_S, Limits
 
-    if deadline is None and core_hours is None and energy is None:
-        msg = "limit what a run may take: --deadline 2h, --max-core-hours 100 or --max-energy 2kWh"
+    if deadline is None and core_hours is None and energy is None and not least_energy:
+        msg = "limit what a run may take: --deadline 2h, --max-core-hours 100 or --max-energy 2kWh; or --least-energy"
         raise typer.BadParameter(msg, param_hint="--deadline")
     if core_hours is not None and not 0.0 < core_hours < inf:
         msg = f"{core_hours:g} is not a number of core-hours above 0"
@@ -147,6 +150,7 @@ def _limits(deadline: str | None, core_hours: float | None, energy: str | None) 
         inf if deadline is None else duration_s(deadline, "--deadline"),
         inf if core_hours is None else core_hours * HOUR_S,
         joules,
+        least_energy,
     )
 
 
@@ -172,8 +176,8 @@ def _predict(
     from autotune.performance.rightsizing.sizes import Sizes, measured_here, room_of, times_of
     from launchers.local import local_launcher
 
-    if limits.energy_j < inf:
-        msg = "--max-energy: only runs show how much energy they draw; leave --machine out, or limit the core-hours"
+    if limits.needs_energy:
+        msg = "only runs show how much energy they draw: leave --machine out, or limit the core-hours"
         raise CannotRunHereError(msg)
     target = find_target(machine, most_nodes or _find_most_nodes(machine), installation)
     asked = question(study, target, local_launcher(), scratch)
@@ -254,7 +258,8 @@ def _print(found: "RightSize") -> None:
     for line in found.doubts:
         output().print(f"doubt: {line}")
     fixed = (Column(title, no_wrap=True) for title in ("", "nodes", "cores", "time", "core-hours", "chance"))
-    table = Table(*fixed, Column("configuration", overflow="fold"))
+    energy = [Column("energy", no_wrap=True)] if found.chosen.joules is not None else []
+    table = Table(*fixed, *energy, Column("configuration", overflow="fold"))
     for size in found.front:
         table.add_row(
             "take" if size == found.chosen and found.keeps else "ran" if size.measured else "",
@@ -263,6 +268,7 @@ def _print(found: "RightSize") -> None:
             f"{size.time_s:.4g} s ({size.low_s:.3g} to {size.high_s:.3g})",
             f"{size.core_hours:.3g}",
             percent(size.chance),
+            *(f"{size.joules:.3g} J" for _ in energy),
             configuration_text(size.configuration),
         )
     output().print(table)
@@ -271,6 +277,8 @@ def _print(found: "RightSize") -> None:
         output().print(f"cost of the probes: {runs}, {found.probe_core_hours:.3g} core-hours")
     if found.keeps:
         output().print(found.sentence())
+    if trade_off := found.trade_off():
+        output().print(trade_off)
 
 
 def _script(found: "RightSize", study: "StudyFile", objective: "Objective", form: str) -> str:

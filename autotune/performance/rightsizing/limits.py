@@ -21,23 +21,27 @@ ENERGY_UNITS: Mapping[str, float] = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3.6e3
 class Limits:
     """The most that a run may take.
 
-    With a `deadline_s` the aim is the least core-seconds, without one the least time. `power_w` is the power that one
-    core draws; the limit on energy has no effect until it is known.
+    The aim is the least energy if `least_energy`, else with a `deadline_s` the least core-seconds, without one the
+    least time. Limit and aim of energy have no effect until the power is known, the watts of a core by candidate, (n,).
     """
 
     deadline_s: float = inf
     core_seconds: float = inf
     energy_j: float = inf
-    power_w: float | None = None
+    least_energy: bool = False
 
-    def longest(self, candidates: "Candidates") -> "FloatArray":
+    @property
+    def needs_energy(self) -> bool:
+        """Whether the energy of runs must be known."""
+        return self.least_energy or self.energy_j < inf
+
+    def longest(self, candidates: "Candidates", power_w: "FloatArray | None") -> "FloatArray":
         """Return the logarithms of the longest times, (n,), that keep all limits."""
-        most_core_s = self.core_seconds
-        if self.energy_j < inf and self.power_w is not None:
-            most_core_s = min(most_core_s, self.energy_j / self.power_w)
-        with np.errstate(divide="ignore"):
-            return np.log(np.minimum(self.deadline_s, most_core_s / candidates.cores))
+        most_core_s = self.core_seconds if power_w is None else np.minimum(self.core_seconds, self.energy_j / power_w)
+        return np.log(np.minimum(self.deadline_s, most_core_s / candidates.cores))
 
-    def price(self, candidates: "Candidates") -> "FloatArray":
-        """Return the cost of a second of each run, (n,): its cores, or 1 if the aim is the least time."""
-        return candidates.cores if self.deadline_s < inf else np.ones(len(candidates))
+    def price(self, candidates: "Candidates", power_w: "FloatArray | None") -> "FloatArray":
+        """Return the cost of a second of each run, (n,): its watts, its cores, or 1 if the aim is the least time."""
+        if self.least_energy and power_w is not None:
+            return candidates.cores * power_w
+        return candidates.cores if self.least_energy or self.deadline_s < inf else np.ones(len(candidates))

@@ -22,11 +22,13 @@ CONFIDENCE = 0.9
 _WORTH = 0.001
 # Divide a gain by this power of the run's cost: cheap runs go first, but not only because they are cheap.
 _COST_POWER = 0.5
+# A slower size is pointed out if it takes at most this many times the least time, and saves at least this share.
+_SLOWER, _SAVED = 2.0, 0.05
 
 
 @dataclass(frozen=True)
 class Size:
-    """A candidate as reported: its time with an interval, and the chance that it keeps the limits."""
+    """A candidate as reported: its time with an interval, the chance that it keeps the limits, its joules if known."""
 
     configuration: Configuration
     nodes: int
@@ -36,6 +38,7 @@ class Size:
     high_s: float
     chance: float
     measured: bool
+    joules: float | None = None
 
     @property
     def core_hours(self) -> float:
@@ -76,9 +79,10 @@ class RightSize:
     def sentence(self) -> str:
         """Return the conclusion in words."""
         size = self.chosen
+        energy = "" if size.joules is None else f", {size.joules:.3g} J"
         what = (
             f"{size.nodes} node{'s' * (size.nodes != 1)}, {size.cores} core{'s' * (size.cores != 1)} "
-            f"({configuration_text(size.configuration)}): {_interval(size)}, {size.core_hours:.3g} core-hours"
+            f"({configuration_text(size.configuration)}): {_interval(size)}, {size.core_hours:.3g} core-hours{energy}"
         )
         if self.keeps:
             return f"take {what}; it keeps the limits with a chance of {percent(size.chance)}"
@@ -93,10 +97,29 @@ class RightSize:
             f"is {what}{also}; allow more, or more nodes"
         )
 
+    def trade_off(self) -> str:
+        """Return what a run saves if it may take up to twice the least time, in words; "" if that is little."""
+        fastest = self.front[0]
+        unit = "core-hours" if fastest.joules is None else "joules"
+
+        def cost(size: Size) -> float:
+            return size.core_hours if size.joules is None else size.joules
+
+        slower = min((size for size in self.front if size.time_s <= _SLOWER * fastest.time_s), key=cost)
+        saved = 1.0 - cost(slower) / cost(fastest)
+        if saved < _SAVED:
+            return ""
+        ratio = slower.time_s / fastest.time_s
+        return (
+            f"accept {ratio:.2g} times the least time, and a run takes {saved:.0%} fewer {unit} "
+            f"({configuration_text(slower.configuration)} instead of {configuration_text(fastest.configuration)})"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
         return {
             "keeps": self.keeps,
+            "trade_off": self.trade_off(),
             "chosen": self.chosen.to_dict(),
             "front": [size.to_dict() for size in self.front],
             "probes": self.probes,
@@ -127,21 +150,21 @@ class Decision:
         return bool(self.chance[self.chosen] >= CONFIDENCE)
 
 
-def decide(candidates: Candidates, times: Times, limits: Limits) -> Decision:
+def decide(candidates: Candidates, times: Times, limits: Limits, power_w: FloatArray | None = None) -> Decision:
     """Choose among candidates by the distribution of their times."""
-    chance = times.chance(limits.longest(candidates))
-    cost = times.middle * limits.price(candidates)
+    chance = times.chance(limits.longest(candidates, power_w))
+    cost = times.middle * limits.price(candidates, power_w)
     keeping = np.flatnonzero(chance >= CONFIDENCE)
     chosen = keeping[cost[keeping].argmin()] if len(keeping) else chance.argmax()
     return Decision(cost, chance, int(chosen))
 
 
-def front(candidates: Candidates, times: Times) -> Places:
-    """Return the candidates, fastest first, that no other is expected to match in time with fewer core-seconds."""
-    order = np.lexsort((candidates.cores, times.middle))
-    core_s = (times.middle * candidates.cores)[order]
-    least = np.minimum.accumulate(np.concatenate([[np.inf], core_s[:-1]]))
-    return np.asarray(order[core_s < least])
+def front(times: Times, price: FloatArray) -> Places:
+    """Return the candidates, fastest first, that no other is expected to match in time at less cost, time x `price`."""
+    order = np.lexsort((price, times.middle))
+    cost = (times.middle * price)[order]
+    least = np.minimum.accumulate(np.concatenate([[np.inf], cost[:-1]]))
+    return np.asarray(order[cost < least])
 
 
 def next_probe(
@@ -149,6 +172,7 @@ def next_probe(
     times: Times | None,
     limits: Limits,
     probes: Collection[int],
+    power_w: FloatArray | None = None,
 ) -> int | None:
     """Return the index of the candidate to run next, after those at `probes`; None if no run is worth its cost.
 
@@ -159,14 +183,14 @@ def next_probe(
         cores = np.log(candidates.cores)
         apart = np.abs(cores - np.median(cores)) + np.log(candidates.nodes)
         return int(apart.argmin())
-    decision = decide(candidates, times, limits)
+    decision = decide(candidates, times, limits, power_w)
     spent = (times.middle * candidates.cores) ** _COST_POWER
     if not decision.keeps:
         if (ran := np.isin(np.arange(len(candidates)), list(probes))).all():
             return None
         return int(np.where(ran, -np.inf, decision.chance / spent).argmax())
     best = float(decision.cost[decision.chosen])
-    gain = times.gain(limits.longest(candidates), limits.price(candidates), best)
+    gain = times.gain(limits.longest(candidates, power_w), limits.price(candidates, power_w), best)
     worth = gain / spent
     if not (gain > _WORTH * best).any():
         return None
@@ -175,29 +199,34 @@ def next_probe(
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The knowledge about candidates under limits: the times of those that ran, by index, and those that failed."""
+    """The knowledge about candidates under limits: those that ran, with their times, and those that failed, by index.
+
+    `power_w` has the watts of each core in the runs whose energy is known.
+    """
 
     candidates: Candidates
     limits: Limits
     times_s: Mapping[int, Sequence[float]] = field(default_factory=dict)
     failed: frozenset[int] = frozenset()
+    power_w: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
     def next(self) -> Configuration | None:
         """Return the configuration to run next; None if no run is worth its cost."""
-        candidates, ran = self._working()
+        candidates, ran, power_w = self._working()
         if not len(candidates):
             return None
-        place = next_probe(candidates, self._estimate_times(candidates, ran), self.limits, ran)
+        place = next_probe(candidates, self._estimate_times(candidates, ran), self.limits, ran, power_w)
         return None if place is None else candidates.configurations[place]
 
     def right_size(self) -> RightSize | None:
         """Return the right size; None if nothing is known about times."""
-        candidates, ran = self._working()
+        candidates, ran, power_w = self._working()
         times = self._estimate_times(candidates, ran) if len(candidates) else None
         if times is None:
             return None
-        decision = decide(candidates, times, self.limits)
+        decision = decide(candidates, times, self.limits, power_w)
         (low, high), middle = times.interval(), times.middle
+        joules = None if power_w is None else middle * candidates.cores * power_w
 
         def size_at(place: int) -> Size:
             return Size(
@@ -209,17 +238,24 @@ class Knowledge:
                 float(high[place]),
                 float(decision.chance[place]),
                 place in ran,
+                None if joules is None else float(joules[place]),
             )
 
-        places = {*front(candidates, times).tolist(), decision.chosen}
+        of_energy = self.limits.least_energy and joules is not None
+        places = {*front(times, joules / middle if of_energy else candidates.cores).tolist(), decision.chosen}
         ordered = sorted(places, key=lambda place: (middle[place], candidates.cores[place]))
         return RightSize(size_at(decision.chosen), tuple(size_at(place) for place in ordered), decision.keeps)
 
-    def _working(self) -> tuple[Candidates, dict[int, Sequence[float]]]:
-        """Return the candidates that have not failed, and the times of those that ran, by index among them."""
+    def _working(self) -> tuple[Candidates, dict[int, Sequence[float]], FloatArray | None]:
+        """Return the candidates that have not failed, the times of those that ran, and the watts of all, if known."""
         working = [place for place in range(len(self.candidates)) if place not in self.failed]
-        ran = {number: self.times_s[place] for number, place in enumerate(working) if place in self.times_s}
-        return self.candidates.at(working), ran
+        candidates = self.candidates.at(working)
+        ran, drawn = (
+            {number: known[place] for number, place in enumerate(working) if place in known}
+            for known in (self.times_s, self.power_w)
+        )
+        power_w = TimePrior.of_power(candidates).after(drawn).middle if drawn else None
+        return candidates, ran, power_w
 
     @staticmethod
     def _estimate_times(candidates: Candidates, ran: Mapping[int, Sequence[float]]) -> Times | None:

@@ -30,6 +30,8 @@ _NOISE = ((0.02, 0.0), (0.05, -0.3), (0.12, -2.0))
 _SEVERAL_NODES, _EACH_NODE = 0.15, 0.15
 # The standard deviation of the time's logarithm before anything ran: so wide that it says nothing.
 _ANY_TIME = 10.0
+# The standard deviation of the slopes of a core's power, over the logarithms of cores and nodes: idle ones draw power.
+_SLOPE_OF_POWER = 0.5
 # The log weight of a law that only knows work and cores, relative to a model of the program.
 _LAW_BESIDE_MODEL = -2.0
 # 90 % of a normal distribution lie within this number of standard deviations.
@@ -160,6 +162,13 @@ class TimePrior:
         left = expected.deviations**2 - (0.0 if candidates.off is None else (off**2).sum(axis=0))
         unsure = np.full((1, len(cores)), np.sqrt(max(float(np.median(left)), 0.0)))
         return cls(candidates, (Laws(expected.mean[None, :], np.concatenate([unsure, off]), 0.0), beside))
+
+    @classmethod
+    def of_power(cls, candidates: Candidates) -> "TimePrior":
+        """Return the prior of the watts of each core: a power law of cores and nodes."""
+        sizes = np.log([candidates.cores, candidates.nodes])
+        off = np.concatenate([np.full((1, len(candidates)), _ANY_TIME), _SLOPE_OF_POWER * sizes])
+        return cls(candidates, (Laws(np.zeros((1, len(candidates))), off, 0.0),))
 
     def after(self, probes: Mapping[int, Sequence[float]]) -> Times:
         """Return the posterior of the times, given the times of the runs of the candidates at some places."""

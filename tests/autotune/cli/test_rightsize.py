@@ -133,7 +133,8 @@ def test_mistyped_limits_are_said(solver, words, message):
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_energy_cannot_be_predicted(solver):
-    result = rightsize("--machine", "gadi", "--max-energy", "2kWh")
+@pytest.mark.parametrize("words", [("--max-energy", "2kWh"), ("--deadline", "1h", "--least-energy")])
+def test_energy_cannot_be_predicted(solver, words):
+    result = rightsize("--machine", "gadi", *words)
     assert isinstance(result.exception, CannotRunHereError)
     assert "only runs show how much energy they draw" in str(result.exception)

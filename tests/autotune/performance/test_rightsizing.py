@@ -31,16 +31,18 @@ def candidates(expected=None):
     return Candidates.of(configurations, [max(1, cores // 32) for cores in CORES], CORES, expected)
 
 
-def after_runs(limits, most=6, times=law, failing=()):
+def after_runs(limits, most=6, times=law, failing=(), watts=None):
+    """Return what is known after runs, whose cores draw `watts` each, and the number of runs."""
     known, spent = Knowledge(candidates(), limits), 0
     while spent < most and (chosen := known.next()) is not None:
         place = CORES.index(chosen["np"])
         spent += 1
         if chosen["np"] in failing:
-            known = Knowledge(known.candidates, limits, known.times_s, known.failed | {place})
+            known = replace(known, failed=known.failed | {place})
         else:
             ran = [*known.times_s.get(place, ()), times(chosen["np"])]
-            known = Knowledge(known.candidates, limits, {**known.times_s, place: ran}, known.failed)
+            drawn = {} if watts is None else {**known.power_w, place: [watts(chosen["np"])]}
+            known = replace(known, times_s={**known.times_s, place: ran}, power_w=drawn)
     return known, spent
 
 
@@ -74,7 +76,32 @@ def test_an_impossible_deadline_is_said_with_the_fastest():
 def test_without_a_deadline_the_fastest_within_the_budget():
     assert after_runs(Limits(core_seconds=1500.0))[0].right_size().chosen.cores == 32
     # 2 W a core: 3,000 J are 1,500 core-seconds.
-    assert after_runs(Limits(energy_j=3000.0, power_w=2.0))[0].right_size().chosen.cores == 32
+    found = after_runs(Limits(energy_j=3000.0), watts=lambda _: 2.0)[0].right_size()
+    assert (found.chosen.cores, found.chosen.joules) == (32, pytest.approx(64.0 * found.chosen.time_s, rel=1e-3))
+
+
+def test_the_least_energy_is_another_size_where_idle_nodes_draw_power():
+    # A node of 32 cores draws 320 W however many of them compute, and each computing core 1 W more.
+    def watts(cores):
+        return 320.0 * max(1.0, cores / 32) / cores + 1.0
+
+    known, spent = after_runs(Limits(600.0, least_energy=True), watts=watts)
+    found = known.right_size()
+    assert (found.chosen.cores, found.keeps) == (32, True)
+    assert spent <= 6
+    assert found.chosen.joules == pytest.approx(32 * law(32) * watts(32), rel=0.05)
+    assert after_runs(Limits(600.0))[0].right_size().chosen.cores == 2
+
+
+def test_the_saving_of_a_slower_run_is_said_if_there_is_one():
+    known = Knowledge(candidates(), Limits(60.0), {place: [law(n)] for place, n in enumerate(CORES)})
+    assert known.right_size().trade_off() == (
+        "accept 1.4 times the least time, and a run takes 28% fewer core-hours (np=64 instead of np=128)"
+    )
+    drawn = replace(known, power_w={place: [2.0] for place in known.times_s})
+    assert "28% fewer joules" in drawn.right_size().trade_off()
+    ideal = replace(known, times_s={place: [1000.0 / n] for place, n in enumerate(CORES)})
+    assert ideal.right_size().trade_off() == ""
 
 
 def test_a_size_that_failed_is_neither_chosen_nor_tried_again():
@@ -142,9 +169,9 @@ def test_what_a_run_takes_where_nodes_are_shared_and_where_not():
 
 
 def test_limits_are_the_strictest_of_all():
-    longest = np.exp(Limits(100.0, core_seconds=1600.0).longest(candidates()))
+    longest = np.exp(Limits(100.0, core_seconds=1600.0).longest(candidates(), None))
     assert longest == pytest.approx([100.0] * 5 + [50.0, 25.0, 12.5])
-    assert np.isinf(Limits(energy_j=5.0).longest(candidates())).all()
+    assert np.isinf(Limits(energy_j=5.0).longest(candidates(), None)).all()
     assert Limits().deadline_s == inf
 
 
