@@ -181,8 +181,8 @@ class _View:
 
     def predict_by_transfer(self, result: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction from measurements of the same space on other machines."""
-        if not result.proposals:
-            doubts += ("nothing is expected to be better than the default",)
+        if result.proposals[:1] == (0,):
+            doubts += (f"the default comes first: the best other beats it with a chance of {result.chance:.0%}",)
         predicted = [result.speed_up(index) for index in result.proposals]
         indices, gains = self._with_caution(np.array(result.proposals, dtype=np.intp), predicted)
         doubts += self.validity.doubts(self.rows[indices])

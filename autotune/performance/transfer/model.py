@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import norm
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval
@@ -23,8 +24,13 @@ from spaces.valid_set.valid_set import Indices
 _LEARNT = 6_000
 _BEST_SHARE = 0.15
 _LEAST = 0.05
+_NOTHING = -20.0  # the logarithm of an efficiency of 0
 # Rank configurations that add nothing to those chosen before by their own efficiency.
 _TIE_BREAK = 1e-6
+# The standard deviation by which the logarithm of a speed-up differs from that on a known machine.
+_FURTHER = 0.1
+# What counts beside the known machines: how first proposals did elsewhere, as the mean and the spread of such misses.
+_USUAL_MISS, _USUAL_SPREAD = -0.1, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +41,10 @@ class Transfer:
         rows: Value indexes of the configurations, (n, p), the default first.
         expected: Their expected efficiencies, (n,).
         surprises: (s, n), the differences of s sources from the efficiencies predicted without their data.
-        proposals: Indexes of rows, the best first.
+        proposals: Indexes of rows, the best first; the default is first unless another is likely to beat it.
         gains: For each source, the logarithm of the speed-up over the default of the proposal made without its data.
+        misses: For each source, by how much this differs from the predicted one.
+        chance: The chance that the best other configuration beats the default.
         is_floored: Whether the default was somewhere slower than the floor of efficiency, by an unknown factor.
         machines: The number of known machines, which may be fewer than the sources.
     """
@@ -46,23 +54,25 @@ class Transfer:
     surprises: FloatArray
     proposals: tuple[int, ...]
     gains: FloatArray
+    misses: FloatArray
+    chance: float
     is_floored: bool
     machines: int
 
     def speed_up(self, index: int) -> Interval | None:
         """Return the speed-up of a configuration over the default; None with fewer than two known machines.
 
-        The interval assumes surprises as large as on the known machines, and includes the gains of the first proposals
-        there: a new machine lies between the extremes of m others in a share (m - 1) / (m + 1) of cases.
+        The interval assumes surprises as large as on the known machines; for the first proposal, those of the first
+        proposals there, since the best of many looks better than it is. A new machine lies between the extremes of m
+        others in a share (m - 1) / (m + 1) of cases.
         """
         m = self.machines
         if m < 2:
             return None
         surprised = self.expected[[index, 0]] + self.surprises[:, [index, 0]]
         logs = np.log(np.clip(surprised, _LEAST, 1.0))
-        seen = logs[:, 0] - logs[:, 1]
         value = float(np.log(self.expected[index] / self.expected[0]))
-        ends = np.concatenate([seen, self.gains]) if index in self.proposals[:1] else seen
+        ends = value + self.misses if index in self.proposals[:1] else logs[:, 0] - logs[:, 1]
         low, high = min(value, float(ends.min())), max(value, float(ends.max()))
         return Interval(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), (m - 1) / (m + 1))
 
@@ -93,22 +103,25 @@ def transfer(  # noqa: PLR0913, PLR0917  they have little in common
     machines = places if machines is None else machines
     worlds = Worlds.of(evidence, learnt, places, len(sources))
     working = np.ones(len(rows)) if chances is None else chances
-    # Do not propose the default: it is measured anyway.
-    allowed = np.arange(len(rows)) > 0
-    better = allowed & (worlds.expected > worlds.expected[0])
-    proposals = portfolio(worlds.efficiencies * working, worlds.chances, count, allowed) if better.any() else ()
     true = np.exp(evidence.whole)
     known = len(set(machines))
     left_out = np.array([_without(evidence, learnt, out, machines) for out in places]) if known > 1 else true[:0]
     surprises = true[: len(left_out)] - left_out
     floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
-    return Transfer(rows, worlds.expected, surprises, proposals, _gains(true, left_out), floored, known)
+    gains = _first_speed_ups(true, left_out)
+    misses = gains - _first_speed_ups(left_out, left_out)
+    efficiencies = worlds.efficiencies * working
+    chance = _chance_to_win(efficiencies, worlds.chances, misses) if len(rows) > 1 else 0.0
+    proposals = portfolio(efficiencies, worlds.chances, count, (0,) if chance < 0.5 else ())
+    return Transfer(rows, worlds.expected, surprises, proposals, gains, misses, chance, floored, known)
 
 
 def portfolio(
-    efficiencies: FloatArray, chances: FloatArray, count: int, allowed: npt.NDArray[np.bool_]
+    efficiencies: FloatArray, chances: FloatArray, count: int, chosen: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
     """Choose configurations so that in every possible world one of them is good; return their indexes, the best first.
+
+    The default, index 0, is measured anyway, so it is only in the result if it was `chosen` before.
 
     Each is chosen for its mean improvement over those chosen before: this greedy choice is within 1 - 1/e of the best
     set (Nemhauser, Wolsey & Fisher 1978).
@@ -117,18 +130,16 @@ def portfolio(
         efficiencies: The efficiency of each configuration in w worlds, (w, n).
         chances: The chances of the worlds, (w,).
         count: The most configurations to choose.
-        allowed: Which configurations may be chosen, (n,).
+        chosen: Indexes that come first.
     """
     alone = _TIE_BREAK * (chances @ efficiencies)
-    best = np.zeros(len(chances))
-    left = allowed.copy()
-    chosen: list[int] = []
+    left = np.arange(efficiencies.shape[1]) > 0
     while len(chosen) < count and left.any():
+        best = efficiencies[:, list(chosen)].max(axis=1, initial=0.0)
         gains = chances @ np.maximum(efficiencies, best[:, None]) + alone
-        chosen.append(int(np.where(left, gains, -1.0).argmax()))
+        chosen = (*chosen, int(np.where(left, gains, -1.0).argmax()))
         left[chosen[-1]] = False
-        best = np.maximum(best, efficiencies[:, chosen[-1]])
-    return tuple(chosen)
+    return chosen
 
 
 def _without(evidence: Evidence, learnt: Evidence, out: int, machines: Sequence[int]) -> FloatArray:
@@ -137,11 +148,26 @@ def _without(evidence: Evidence, learnt: Evidence, out: int, machines: Sequence[
     return Worlds.of(evidence, learnt, others, out).expected
 
 
-def _gains(true: FloatArray, guessed: FloatArray) -> FloatArray:
-    """Return the logarithms of the speed-ups over the default, (m,), of the configuration guessed for each machine."""
+def _first_speed_ups(efficiencies: FloatArray, guessed: FloatArray) -> FloatArray:
+    """Return the logarithms of the speed-ups over the default, (m,), of the best other configuration by `guessed`."""
     first = guessed[:, 1:].argmax(axis=1) + 1
-    gains: FloatArray = np.log(true[np.arange(len(first)), first] / true[np.arange(len(first)), 0])
-    return gains
+    speed_ups: FloatArray = np.log(efficiencies[np.arange(len(first)), first] / efficiencies[: len(first), 0])
+    return speed_ups
+
+
+def _chance_to_win(efficiencies: FloatArray, chances: FloatArray, misses: FloatArray) -> float:
+    """Return the chance that the best configuration beats the default, the first.
+
+    It is the mean of the chance over the worlds, (w, n) with their `chances`, and of the chance if the prediction
+    misses as it did on known machines, (m,).
+    """
+    worlds = np.maximum(efficiencies, np.exp(_NOTHING))
+    expected = chances @ worlds
+    best = int(expected[1:].argmax()) + 1
+    in_worlds = float(chances @ norm.cdf(np.log(worlds[:, best] / worlds[:, 0]) / _FURTHER))
+    said = float(np.log(expected[best] / expected[0]))
+    by_misses = np.append(norm.cdf((said + misses) / _FURTHER), norm.cdf((said + _USUAL_MISS) / _USUAL_SPREAD))
+    return (in_worlds + float(by_misses.mean())) / 2.0
 
 
 def _worth_learning(evidence: Evidence) -> npt.NDArray[np.intp]:
