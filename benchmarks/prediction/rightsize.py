@@ -1,16 +1,22 @@
-"""Compare the core-hours of the chosen job size with those of the cheapest one that meets a deadline.
+"""Compare the cost of the chosen job size with that of the cheapest one that meets a deadline.
 
     python -m benchmarks.prediction.rightsize --data FOLDER
 
-Recorded runs of pw.x (a folder of the developer's, qe/pwx_*.csv.gz) are the truth: a probe is one of the recorded runs
-of a configuration. A case is a series of runs and a deadline, 1.1 to 5 times the fastest median time. A configuration
-is feasible if nine of ten of its runs meet the deadline; the cheapest of those is what all are compared with. Beside
-`autotune`, from six probes that it chooses, with and without the cost model of pw.x: an Amdahl-like fit to six probes
-that are spread over the numbers of cores, the cheapest and the fastest of these six, the most cores, and what one run
-of every candidate tells, without and with a margin for the noise of runs.
+Recorded runs (a folder of the developer's) are the truth: a probe is one of the recorded runs of a configuration. The
+cost is core-hours for pw.x (qe/pwx_*.csv.gz), and core-hours and joules for four programs of molecular dynamics
+(machines/md_joules.csv.gz), whose series are divided by a hash of their names: one half chose the method.
+
+A case is a series of runs and a deadline, 1.1 to 5 times the fastest median time. A configuration is feasible if nine
+of ten of its runs meet the deadline; the cheapest of those is what all are compared with. Beside `autotune`, from six
+probes that it chooses, with and without the cost model of pw.x: an Amdahl-like fit to six probes that are spread over
+the numbers of cores, the cheapest and the fastest of these six, the most cores, and what one run of every candidate
+tells, without and with a margin for the noise of runs.
 """
 
 import argparse
+import csv
+import gzip
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +38,7 @@ from benchmarks.prediction.pwx_runs import GRID, MATERIALS, WALL, rows_of
 DEADLINES = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 PROBES = 6
 _LEAST_CONFIGURATIONS, _LEAST_CORE_COUNTS = 8, 5
+_CORES = 128  # of a node in md_joules.csv.gz
 _WITHIN = 1.05
 _KEPT = 0.9
 # Nine tenths of a normal distribution lie below this number of standard deviations.
@@ -40,11 +47,19 @@ _OF_TEN = 1.2816
 
 @dataclass(frozen=True)
 class Series:
-    """Recorded runs of one series: the candidates, with what pw.x should take by the manual, and their times."""
+    """Recorded runs of one series: the candidates, with what pw.x should take by the manual, and their times.
+
+    With `joules`, (n,), the cost of a run is its energy, otherwise its core-seconds.
+    """
 
     name: str
     candidates: Candidates
     runs: tuple[FloatArray, ...]
+    joules: FloatArray | None = None
+
+    def costs(self, times_s: FloatArray, places: object = slice(None)) -> FloatArray:
+        """Return the costs of runs, (k,), given their times."""
+        return self.candidates.cores[places] * times_s if self.joules is None else self.joules[places]
 
     @property
     def medians(self) -> FloatArray:
@@ -72,6 +87,27 @@ def series_of(folder: Path, material: str) -> Iterator[Series]:
         yield Series(key[0], _candidates(facts[key], list(runs)), tuple(np.array(times) for times in runs.values()))
 
 
+def series_of_md(folder: Path, aim: str, half: str) -> Iterator[Series]:
+    """Yield the series, on one machine, of each program and size whose name falls into a half: "chose" or "tells"."""
+    groups: dict[str, dict[tuple[int, ...], tuple[float, float]]] = defaultdict(dict)
+    with gzip.open(folder / "machines" / "md_joules.csv.gz", "rt") as file:
+        for row in csv.DictReader(file):
+            chosen = [row[name] for name in ("nodes", "tasks", "threads")]
+            took = (float(row["wall"] or 0.0), float(row["energy"] or 0.0))
+            if row["machine"] == "archer" and all(chosen) and min(took) > 0.0:
+                groups[f"{row['app']} {row['atoms']}"][tuple(int(float(one)) for one in chosen)] = took
+    for name, runs in groups.items():
+        if ("chose", "tells")[hashlib.sha256(name.encode()).digest()[0] % 2] != half:
+            continue
+        # The default, a rank on each core, comes first.
+        places = sorted(runs, key=lambda one: (one[2], one[0]))
+        nodes = [one[0] for one in places]
+        configurations = [dict(zip(("nodes", "tasks", "threads"), one, strict=True)) for one in places]
+        joules = np.array([runs[one][1] for one in places]) if aim == "joules" else None
+        candidates = Candidates.of(configurations, nodes, [_CORES * count for count in nodes])
+        yield Series(name, candidates, tuple(np.array([runs[one][0]]) for one in places), joules)
+
+
 def _candidates(row: Mapping[str, str], chosen: Sequence[tuple[int, ...]]) -> Candidates:
     configurations = [dict(zip(("np", "npool", "ndiag"), one[1:], strict=True)) for one in chosen]
     work = {"kpoints": int(float(row["nk"])), "bands": int(float(row["nbnd"])), "atoms": int(float(row["nat"]))}
@@ -94,24 +130,29 @@ Way = Callable[[Series, float, np.random.Generator], Choice]
 
 
 def _ours(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
-    candidates, limits = series.candidates, Limits(deadline_s)
-    times_s: dict[int, list[float]] = defaultdict(list)
+    candidates, limits = series.candidates, Limits(deadline_s, least_energy=series.joules is not None)
+    known = Knowledge(candidates, limits)
+    spent = 0.0
     for _ in range(PROBES):
-        chosen = Knowledge(candidates, limits, times_s).next()
+        chosen = known.next()
         if chosen is None:
             break
         place = candidates.configurations.index(chosen)
-        times_s[place].append(float(rng.choice(series.runs[place])))
-    found = Knowledge(candidates, limits, times_s).right_size()
+        time_s = float(rng.choice(series.runs[place]))
+        cost = float(series.costs(np.array([time_s]), [place])[0])
+        spent += cost
+        known = replace(known, times_s={**known.times_s, place: [*known.times_s.get(place, ()), time_s]})
+        if series.joules is not None:
+            known = replace(known, power_w={**known.power_w, place: [cost / (candidates.cores[place] * time_s)]})
+    found = known.right_size()
     assert found is not None
-    spent = sum(candidates.cores[place] * sum(times) for place, times in times_s.items())
-    return candidates.configurations.index(found.chosen.configuration), float(spent)
+    return candidates.configurations.index(found.chosen.configuration), spent
 
 
 def _without_model(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
     own = series.candidates
     bare = Candidates(own.configurations, own.nodes, own.cores, own.traits)
-    return _ours(Series(series.name, bare, series.runs), deadline_s, rng)
+    return _ours(replace(series, candidates=bare), deadline_s, rng)
 
 
 def _spread(series: Series, rng: np.random.Generator) -> tuple[list[int], FloatArray]:
@@ -127,18 +168,18 @@ def _amdahl(series: Series, deadline_s: float, rng: np.random.Generator) -> Choi
     design = np.column_stack([np.ones(len(cores)), 1.0 / cores, np.log2(cores)])
     weights, _ = nnls(design[places] / times_s[:, None], np.ones(PROBES))
     said = design @ weights
-    return _cheapest(said, said * cores, deadline_s), float(cores[places] @ times_s)
+    return _cheapest(said, said * cores, deadline_s), float(series.costs(times_s, places).sum())
 
 
 def _cheapest_of_six(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
     places, times_s = _spread(series, rng)
-    cores = series.candidates.cores[places]
-    return places[_cheapest(times_s, times_s * cores, deadline_s)], float(cores @ times_s)
+    costs = series.costs(times_s, places)
+    return places[_cheapest(times_s, costs, deadline_s)], float(costs.sum())
 
 
 def _fastest_of_six(series: Series, _: float, rng: np.random.Generator) -> Choice:
     places, times_s = _spread(series, rng)
-    return places[int(times_s.argmin())], float(series.candidates.cores[places] @ times_s)
+    return places[int(times_s.argmin())], float(series.costs(times_s, places).sum())
 
 
 def _most_cores(series: Series, _: float, rng: np.random.Generator) -> Choice:
@@ -148,13 +189,15 @@ def _most_cores(series: Series, _: float, rng: np.random.Generator) -> Choice:
 
 def _all_once(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
     """Choose from one run of every candidate, a bound on methods that know less."""
-    cores, times_s = series.candidates.cores, np.array([rng.choice(times) for times in series.runs])
-    return _cheapest(times_s, times_s * cores, deadline_s), float(cores @ times_s)
+    times_s = np.array([rng.choice(times) for times in series.runs])
+    costs = series.costs(times_s)
+    return _cheapest(times_s, costs, deadline_s), float(costs.sum())
 
 
 def _all_once_with_margin(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
     """Choose in the same way, with a margin for nine of ten runs; the spread of the series is given."""
-    spread = np.median([np.std(np.log(times), ddof=1) for times in series.runs if len(times) > 1])
+    spreads = [np.std(np.log(times), ddof=1) for times in series.runs if len(times) > 1]
+    spread = np.median(spreads) if spreads else 0.0
     return _all_once(series, deadline_s * float(np.exp(-_OF_TEN * spread)), rng)
 
 
@@ -177,7 +220,7 @@ WAYS: Mapping[str, Way] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a case: core-hours over those of the cheapest, share of runs in time, and cost of the probes."""
+    """The outcome of a case: cost over that of the cheapest, share of runs in time, and cost of the probes."""
 
     ratio: float
     kept: float
@@ -189,15 +232,15 @@ def outcomes(every: Sequence[Series], way: Way, seed: int) -> list[Outcome]:
     found = []
     for number, series in enumerate(every):
         medians = series.medians
-        core_s = medians * series.candidates.cores
+        costs = series.costs(medians)
         for factor in DEADLINES:
             deadline_s = factor * float(medians.min())
             kept = series.kept(deadline_s)
             if not (kept >= _KEPT).any():
                 continue
-            cheapest = float(core_s[kept >= _KEPT].min())
+            cheapest = float(costs[kept >= _KEPT].min())
             place, spent = way(series, deadline_s, np.random.default_rng([seed, number]))
-            found.append(Outcome(float(core_s[place]) / cheapest, float(kept[place]), spent / cheapest))
+            found.append(Outcome(float(costs[place]) / cheapest, float(kept[place]), spent / cheapest))
     return found
 
 
@@ -223,12 +266,15 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=list(WAYS))
+    md = [f"md {aim} {half}" for aim in ("core-hours", "joules") for half in ("chose", "tells")]
+    parser.add_argument("--only", nargs="*", default=[*MATERIALS, *md], choices=[*MATERIALS, *md])
     given = parser.parse_args()
-    for material in MATERIALS:
-        every = list(series_of(given.data / "qe", material))
-        print(f"{material}: {len(every)} series, deadlines of {DEADLINES} times the fastest", flush=True)
-        for name in given.ways:
-            print(line(name, [outcomes(every, WAYS[name], seed) for seed in range(given.seeds)]), flush=True)
+    for name in given.only:
+        found = series_of_md(given.data, *name.split()[1:]) if name in md else series_of(given.data / "qe", name)
+        every = list(found)
+        print(f"{name}: {len(every)} series, deadlines of {DEADLINES} times the fastest", flush=True)
+        for way in given.ways:
+            print(line(way, [outcomes(every, WAYS[way], seed) for seed in range(given.seeds)]), flush=True)
 
 
 if __name__ == "__main__":
