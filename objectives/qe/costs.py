@@ -4,7 +4,8 @@ A self-consistent field cycle is iterations x k-points of a pool x applications 
 application transforms every band to real space and back, with 5 N log2 N floating-point operations each way (Frigo &
 Johnson, Proc. IEEE 93, 2005) on the wave functions' grid of N points. A rank of a pool has whole planes of it, and
 whole columns in the other direction; between them lies an all-to-all in the pool. Projectors and the subspace problem
-are matrix products; the diagonalisation of the latter, 25 n^3 operations, is serial or shared by `ndiag` ranks.
+are matrix products; the diagonalisation of the latter, 25 n^3 operations, is serial or shared by `ndiag` ranks, which
+exchange messages for each row and each doubling of their number (17 us by the timers of published runs).
 Density, potentials and mixing are not shared by pools. For what each level shares see the user's guide of PWscf
 ("Parallelization"), Giannozzi et al., J. Phys.: Condens. Matter 29, 465901 (2017), and J. Chem. Phys. 152, 154105
 (2020).
@@ -37,13 +38,13 @@ _ATOMS_OF_A_BAND = 0.25
 _CACHE_BYTES = 1.5e6  # of a core
 
 # Typical rates of a core, of a node's memory per core, and of messages within a node and between nodes.
-_FFT_FLOPS, _MATRIX_FLOPS, _SERIAL_FLOPS, _DENSITY_FLOPS = 4e9, 10e9, 4e9, 1e9
+_FFT_FLOPS, _MATRIX_FLOPS, _SERIAL_FLOPS, _DENSITY_FLOPS = 4e9, 10e9, 8e9, 1e9
 _CLOCK_HZ = 2.6e9
 _MEMORY_BYTES_PER_S = 5e9
 _COPY_BYTES_PER_S, _NETWORK_BYTES_PER_S = 6e9, 3e9
 _NETWORK_SHARE = 0.25  # of the bandwidth in a network's data sheet
 _MESSAGE_S, _NETWORK_MESSAGE_S, _REDUCTION_S, _NETWORK_REDUCTION_S = 1e-6, 3e-6, 3e-6, 10e-6
-_CALL_S, _KPOINT_S, _PARALLEL_CALL_S, _PARALLEL_ROW_S = 4e-6, 5e-4, 4e-4, 1e-5
+_CALL_S, _KPOINT_S, _PARALLEL_CALL_S, _PARALLEL_ROW_S = 4e-6, 5e-4, 6e-5, 1.7e-5
 _START_S, _RANK_S, _NODE_S = 3.0, 0.002, 0.05
 _REDUCTIONS = 30.0  # per iteration and k-point
 _SUBSPACES = 3.0  # problems per iteration and k-point, each with about two rows per band
@@ -115,7 +116,9 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     work = 1.0 / (0.1 + 0.9 / threads)  # speed-up by threads: Amdahl's law with a tenth serial
     share = (1.0 - _COLUMNS) * np.ceil(planes * tasks / in_group) / (planes * tasks) + _COLUMNS / in_group
     rows = 2.0 * bands
-    wave = _COMPLEX_BYTES * points * _COLUMNS
+    # Ranks exchange parts of equal size, so a rank with fewer planes sends as much as one with the most.
+    padded = np.ceil(planes * tasks / in_group) * in_group / (planes * tasks)
+    wave = _COMPLEX_BYTES * points * _COLUMNS * padded
     set_bytes = 2.0 * _COMPLEX_BYTES * points / in_group
     traffic = transforms * points * _COMPLEX_BYTES * 6.0 / in_group * set_bytes / (set_bytes + _CACHE_BYTES)
     products = visits * _APPLICATIONS * 8.0 * points * _WAVES * bands
@@ -129,16 +132,14 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
         "matrix products": products
         * (4.0 * projectors / groups + 6.0 * bands / np.sqrt(groups))
         / (in_group * work * _MATRIX_FLOPS * clock),
-        "subspace problem": problems * 25.0 * rows**3 / (_SERIAL_FLOPS * clock) / diagonal**0.7,
-        "messages of the subspace problem": problems
-        * (diagonal > 1.0)
-        * (_PARALLEL_CALL_S * np.log2(diagonal + 1e-9) / 2.0 + _PARALLEL_ROW_S * rows),
+        "subspace problem": problems * 25.0 * rows**3 / (_SERIAL_FLOPS * clock) / np.sqrt(diagonal),
+        "messages of the subspace problem": problems * np.log2(diagonal) * (_PARALLEL_CALL_S + _PARALLEL_ROW_S * rows),
         "calls": transforms * _CALL_S,
         "k-points": visits * _KPOINT_S,
         "messages in a node": transforms * np.maximum(here - 1.0, 0.0) * _MESSAGE_S,
         "transposes in a node": transforms * wave * (1.0 + (tasks > 1.0)) / in_group * many / _COPY_BYTES_PER_S,
         "messages between nodes": transforms * away * _NETWORK_MESSAGE_S,
-        "transposes between nodes": transforms * wave * at.share * pools * groups / at.nodes / network,
+        "transposes between nodes": transforms * wave * at.share * groups * at.sharing / at.span / network,
         "reductions in a node": visits * _REDUCTIONS * np.log2(np.maximum(in_pool, 1.0)) * _REDUCTION_S,
         "reductions between nodes": visits
         * _REDUCTIONS

@@ -18,6 +18,7 @@ class Placement:
         span: The nodes of the pool.
         share: The share of the pool's ordered pairs of ranks that are on different nodes.
         pairs: The number of its pairs on different nodes.
+        sharing: The pools on several nodes that share a node's network.
     """
 
     nodes: Column
@@ -25,6 +26,7 @@ class Placement:
     span: Column
     share: Column
     pairs: Column
+    sharing: Column
 
 
 def place_ranks(ranks: Column, pools: Column, threads: Column, nodes: Column, cores_per_node: Column) -> Placement:
@@ -41,11 +43,12 @@ def place_ranks(ranks: Column, pools: Column, threads: Column, nodes: Column, co
     size = np.floor(ranks / pools)
     keys = np.column_stack([size, pools, capacity])
     there = np.isfinite(keys).all(axis=1) & (size >= 1.0)
-    found = np.full((len(ranks), 3), np.nan)
+    found = np.full((len(ranks), 4), np.nan)
     if there.any():
         distinct, places = np.unique(keys[there], axis=0, return_inverse=True)
         found[there] = _widest_pool(distinct)[places.reshape(-1)]
-    return Placement(used, np.minimum(capacity, ranks), *found.T)
+    span, share, pairs, spans = found.T
+    return Placement(used, np.minimum(capacity, ranks), span, share, pairs, np.maximum(1.0, spans / used))
 
 
 def _widest_pool(keys: Column) -> Column:
@@ -55,10 +58,11 @@ def _widest_pool(keys: Column) -> Column:
         keys: The ranks of a pool, the number of pools and the ranks of a node, (u, 3).
 
     Returns:
-        The number of nodes, the share of ordered pairs of ranks on different nodes, and their number, (u, 3).
+        The number of nodes, the share of ordered pairs of ranks on different nodes, and their number; and the nodes of
+        all pools that are on several, (u, 4).
     """
     size, pools, capacity = keys.T
-    best = np.tile([1.0, 0.0, 0.0], (len(keys), 1))
+    best = np.tile([1.0, 0.0, 0.0, 0.0], (len(keys), 1))
     # The position in a node at which a pool begins repeats with a period of `capacity` pools.
     for pool in range(int(np.minimum(pools, capacity).max())):
         first = np.minimum(size, capacity - (pool * size) % capacity)
@@ -66,6 +70,8 @@ def _widest_pool(keys: Column) -> Column:
         last = size - first - whole * capacity
         share = 1.0 - (first**2 + whole * capacity**2 + last**2) / size**2
         span = 1.0 + whole + (last > 0.0)
+        alike = np.where(pool < np.minimum(pools, capacity), 1.0 + np.floor((pools - 1.0 - pool) / capacity), 0.0)
+        best[:, 3] += np.where(span > 1.0, alike * span, 0.0)
         wider = (pool < pools) & ((span > best[:, 0]) | ((span == best[:, 0]) & (share > best[:, 1])))
-        best[wider] = np.column_stack([span, share, share * size**2 / 2.0])[wider]
+        best[wider, :3] = np.column_stack([span, share, share * size**2 / 2.0])[wider]
     return best

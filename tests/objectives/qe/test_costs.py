@@ -80,3 +80,23 @@ def test_a_run_that_its_input_stops_earlier_costs_less():
 def test_timers_speak_for_the_run_where_no_other_pool_keeps_it_waiting():
     # Pools of 36 ranks on nodes of 48: the second lies across two nodes, the first, whose timers are printed, on one.
     assert costs(np=[48, 96, 72], npool=[4, 1, 2], nodes=[1, 2, 2]).timed.tolist() == [True, True, False]
+
+
+def test_only_pools_across_nodes_send_data_between_them():
+    # Of three pools over two nodes only the second lies across, and sends as much as a single pool; of four none does.
+    pools = [1, 3, 4]
+    kpoints_of_a_pool = np.ceil(FACTS["kpoints"] / np.array(pools))
+    found = costs(np=[96] * 3, npool=pools, nodes=[2] * 3).seconds["transposes between nodes"] / kpoints_of_a_pool
+    assert found[2] == 0.0
+    assert found[1] == pytest.approx(found[0])
+
+
+def test_a_subspace_problem_has_a_best_number_of_ranks():
+    grids = [1, 4, 16, 36, 100, 225, 400]
+    small, medium, large = (
+        grids[int(seconds(np=[400] * 7, npool=[1] * 7, ndiag=grids, bands=[bands] * 7).argmin())]
+        for bands in (4, 115, 2_000)
+    )
+    assert small == 1
+    assert medium in {4, 16}
+    assert large > medium
