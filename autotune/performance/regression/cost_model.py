@@ -5,9 +5,10 @@
 S_j are the expected seconds of a term (`shapes.costs`), a_j the part of its rate that is common to all machines, and
 b_gj the part of a machine or of a build on it. All are normally distributed around 0, with standard deviations that the
 terms state. Without measurements the model predicts the expected seconds; one run of a build shifts it, many runs
-determine it (a hierarchical model: Gelman & Hill 2007). The rates are those at the mode of the posterior; a Student t
-likelihood limits the effect of disturbed runs, and the curvature at the mode (Laplace's approximation) gives the
-uncertainty of the rates.
+determine it (a hierarchical model: Gelman & Hill 2007). Most builds are alike and something is wrong with a few (a BLAS
+without vector instructions, messages over TCP), so their parts have heavy tails: Student's t. The same holds for the
+levels of workloads: some runs stop early. The rates are those at the mode of the posterior; a Student t likelihood
+limits the effect of disturbed runs, and the curvature at the mode (Laplace's approximation) gives the uncertainty.
 
 The timers of a run, if known, are further observations, each of the sum of some terms: one run with timers is worth
 several without.
@@ -15,6 +16,7 @@ several without.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +28,11 @@ from objectives.shapes.costs import Costs
 
 # The shares of a rate's variance that are common to all builds, common to a machine, and specific to a build.
 _SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "build": 0.6}
+_TAIL = 2.0  # degrees of freedom of the parts of builds and workloads
 _WORKLOAD_LEVEL = 0.5  # a workload's time differs from its size's: the number of iterations is unknown beforehand
 _NOISE, _FREEDOM = 0.12, 4.0
 _NOISES, _FEW = (0.02, 0.3), 8
+_SHRUNK = 5.0  # the rows of a build that count as if its noise were that of all
 _SURELY = 1e6  # degrees of freedom at which Student's t is almost a normal distribution
 _TIMER_NOISE, _TIMER_WEIGHT = 0.25, 0.3
 # Ignore timers below this share of the run: rounding dominates them.
@@ -113,6 +117,14 @@ class CostModel:
         return np.concatenate([*parts, np.full(len(self.workloads.labels), self.workload_level)])
 
     @property
+    def has_tail(self) -> npt.NDArray[np.bool_]:
+        """Which parameters have heavy tails, (q,): those of builds and workloads."""
+        each = len(self.names) + 1
+        parts = [np.zeros(len(self.names), dtype=bool)]
+        parts += [np.full(each * len(group.labels), group.name == "build") for group in self.groups]
+        return np.concatenate([*parts, np.ones(len(self.workloads.labels), dtype=bool)])
+
+    @property
     def workload_level(self) -> float:
         """The standard deviation of a workload's level; if its work is unknown, that of all terms together."""
         return _WORKLOAD_LEVEL if self.sized else max(_WORKLOAD_LEVEL, self.level)
@@ -174,6 +186,21 @@ class CostModel:
         mean = (first - second) / np.log(first / second) if not np.isclose(first, second, rtol=1e-12) else first
         return dict(zip(self.names, (self.sign * (costs[0] - costs[1]) / mean).tolist(), strict=True))
 
+    def slowness(self, table: Table) -> float:
+        """Return how many times slower the cases are than those of a usual build, at the mode; of rates, how many times
+        less; the median over cases.
+        """
+        at, levels = len(self.names), np.zeros(len(table))
+        for group in self.groups:
+            size = len(group.labels)
+            ends = at + size * (len(self.names) + 1)
+            levels += np.append(self.mode[ends - size : ends], 0.0)[group.places(table.groups[group.name])]
+            at = ends
+        assert table.costs is not None
+        usual, _ = _log_sum(table.costs.logarithms + self.mode[: len(self.names)])
+        own, _ = _log_sum(self._at_mode(table))
+        return float(np.exp(np.nanmedian(own + levels - usual)))
+
     def shares(self, row: Table) -> dict[str, float]:
         """Return each term's share of the time of one case, at the mode."""
         costs = np.exp(self._at_mode(row))[0]
@@ -203,6 +230,7 @@ class _Fit:
         rates: For each row and each of its groups, (n, g), the index of the group's first rate.
         levels: The indexes of each row's levels, (n, l).
         priors: Standard deviations of the parameters, (q,).
+        has_tail: Which parameters have heavy tails, (q,).
         freedom: The degrees of freedom of the Student t likelihood.
     """
 
@@ -213,6 +241,7 @@ class _Fit:
     rates: Places
     levels: Places
     priors: FloatArray
+    has_tail: npt.NDArray[np.bool_]
     freedom: float = _FREEDOM
 
     @classmethod
@@ -235,6 +264,7 @@ class _Fit:
             np.column_stack(rates),
             np.column_stack(levels),
             model.priors,
+            model.has_tail,
             freedom,
         )
         return whole._with_timers(table, costs)
@@ -267,13 +297,18 @@ class _Fit:
         )
 
     def with_noise_at(self, mode: FloatArray) -> "_Fit":
-        """Return the observations with the noise left by a first fit, which may be 3 % or 30 %."""
+        """Return the observations with the noise that a first fit leaves in each build, which may be 3 % or 30 %."""
         _, off = self._shares(mode)
         runs = self.noise == _NOISE
         if runs.sum() < _FEW:
             return self
         left = 1.4826 * float(np.median(np.abs(off[runs]))) * np.sqrt(runs.sum() / max(1.0, runs.sum() - self._rank))
-        return replace(self, noise=np.where(runs, np.clip(left, *_NOISES), self.noise))
+        noise, builds = self.noise.copy(), self.rates[:, -1]
+        for build in np.unique(builds[runs]):
+            own = runs & (builds == build)
+            count, usual = int(own.sum()), 1.4826 * float(np.median(np.abs(off[own])))
+            noise[own] = np.sqrt((count * usual**2 + _SHRUNK * left**2) / (count + _SHRUNK))
+        return replace(self, noise=np.where(runs, np.clip(noise, *_NOISES), self.noise))
 
     @property
     def _rank(self) -> float:
@@ -304,7 +339,9 @@ class _Fit:
         """Return minus the logarithm of the posterior density at x, (q,), up to a constant."""
         _, off = self._shares(x)
         likelihood = self.weights * (self.freedom + 1.0) / 2.0 * np.log1p((off / self.noise) ** 2 / self.freedom)
-        return float(likelihood.sum() + 0.5 * ((x / self.priors) ** 2).sum())
+        squares = (x / self.priors) ** 2
+        tails = (_TAIL + 1.0) * np.log1p(squares / _TAIL)
+        return float(likelihood.sum() + 0.5 * np.where(self.has_tail, tails, squares).sum())
 
     def precision(self, mode: FloatArray) -> FloatArray:
         """Return the precision of the posterior at its mode, (q, q), by the Gauss-Newton approximation."""
@@ -313,15 +350,35 @@ class _Fit:
     def _curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the precision, (q, q), and the gradient, (q,), at x."""
         shares, off = self._shares(x)
-        n, p = self.logs.shape
-        design = np.zeros((n, len(x)))
-        rows = np.arange(n)[:, None]
-        for starts in self.rates.T:
-            design[rows, starts[:, None] + np.arange(p)] = shares
-        design[rows, self.levels] = 1.0
+        design = np.column_stack([shares, np.ones(len(off))])
         weights = self.weights * (self.freedom + 1.0) / (self.freedom + (off / self.noise) ** 2) / self.noise**2
-        weighted = design * weights[:, None]
-        return design.T @ weighted + np.diag(self.priors**-2), weighted.T @ off + x / self.priors**2
+        squares = (x / self.priors) ** 2
+        prior = np.where(self.has_tail, (_TAIL + 1.0) / (_TAIL + squares), 1.0) / self.priors**2
+        precision, gradient = np.diag(prior), x * prior
+        for rows, into, of in self._blocks:
+            weighted = design[rows] * weights[rows, None]
+            precision[np.ix_(into, into)] += (design[rows].T @ weighted)[np.ix_(of, of)]
+            gradient[into] += (weighted.T @ off[rows])[of]
+        return precision, gradient
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Places, Places, Places]]:
+        """The rows with equal groups: their indexes, their parameters, and the column of the design of each of these.
+
+        All rates of a row have the same column, its share of the term, and all its levels have the last one.
+        """
+        p = self.logs.shape[1]
+        keys, places = np.unique(np.column_stack([self.rates, self.levels]), axis=0, return_inverse=True)
+        count = self.rates.shape[1]
+        of = np.concatenate([np.tile(np.arange(p), count), np.full(self.levels.shape[1], p)])
+        return [
+            (
+                np.flatnonzero(places.reshape(-1) == at),
+                np.append((key[:count, None] + np.arange(p)).ravel(), key[count:]),
+                of,
+            )
+            for at, key in enumerate(keys)
+        ]
 
     def _shares(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the share of each term, (n, p), and the residuals of the model, (n,)."""

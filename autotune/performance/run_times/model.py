@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from autotune.performance.regression.cost_model import CostModel
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
@@ -55,6 +56,7 @@ _UNSEEN = {
     "nodes": "numbers of nodes",
     "setting": "machines or workloads",
 }
+_SLOW, _UNKNOWN_WORK = 1.5, 2.0  # with so uncertain a level, costs do not tell times
 _DEVIATIONS = 1.6449  # 90 % of a normal distribution lie within this number of standard deviations
 
 
@@ -262,12 +264,27 @@ class _Fit:
             blend=blend,
             width=width,
             ratio_width=within,
-            doubts=doubts(self.rows, self.setting, self.unseen, self.instead),
+            doubts=(*doubts(self.rows, self.setting, self.unseen, self.instead), *self._slowness(members)),
             abstains=is_like_nothing(self.rows, self.setting),
             grounds=self._grounds(chosen, blend, hidden),
             share=self.share,
         )
         return self._with_bounds(model, [row for row in others if row.bound is not None], chosen)
+
+    def _slowness(self, members: Sequence[EnsembleMember | None]) -> Iterator[str]:
+        """Yield a sentence if the setting's build looks much slower than usual ones by its own values."""
+        costs, table = self.sample.table.costs, self.sample.table
+        base = members[0].base if members and members[0] is not None else None
+        build = _table_of_setting(self.reader, self.setting).groups["build"][0]
+        own = np.flatnonzero(table.groups["build"] == build)
+        if not isinstance(base, CostModel) or costs is None or costs.level >= _UNKNOWN_WORK or not len(own):
+            return
+        slow = base.slowness(table.at(own))
+        if slow > _SLOW:
+            yield (
+                f"this build looks {slow:.1f} times slower than usual ones: look at its BLAS, and at how its MPI sends "
+                "messages between nodes"
+            )
 
     def _with_bounds(self, model: RunTimes, bounds: list[Measured], chosen: tuple[Kind, ...]) -> RunTimes:
         bounds = [row for row in bounds if (row.bound or 0.0) > 0.0]

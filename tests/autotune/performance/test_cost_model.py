@@ -125,3 +125,14 @@ def test_timers_of_a_rank_that_others_keep_waiting_do_not_count():
     waiting = replace(rows, costs=replace(rows.costs, timed=np.zeros(len(rows), dtype=bool)), timers=idle)
     assert fitted(waiting, y).predict(rows) == pytest.approx(fitted(rows, y).predict(rows))
     assert fitted(replace(rows, timers=idle), y).predict(rows) != pytest.approx(fitted(rows, y).predict(rows), abs=0.01)
+
+
+def test_one_slow_build_hardly_moves_a_new_one_and_is_named_slow():
+    rows = table(("a", "b", "c", "slow"))
+    slow = np.arange(len(rows)) >= 3 * len(RANKS)
+    y = truth(rows) + np.where(slow, np.log(7.0), 0.0)
+    model = fitted(rows, y)
+    # The level of a new build of this machine is that of usual ones, not a mean of all.
+    assert model.predict(table(("new",))) == pytest.approx(truth(table()), abs=0.25)
+    assert model.slowness(rows.at(np.flatnonzero(slow))) == pytest.approx(7.0, rel=0.25)
+    assert model.slowness(rows.at(np.flatnonzero(~slow))) == pytest.approx(1.0, rel=0.2)

@@ -391,3 +391,17 @@ def test_what_no_member_knows_is_not_a_second():
     said = np.array([[1.0, np.nan], [np.nan, np.nan]])
     assert fill_missing(said).tolist()[0] == [1.0, 1.0]
     assert np.isnan(fill_missing(said)[1]).all()
+
+
+def test_a_build_much_slower_than_usual_ones_is_named():
+    counts = (1, 2, 4, 8, 16)
+    places = {build: setting("a", 100, build=build, cores_per_node=64) for build in ("gcc", "icc", "aocc", "slow")}
+    known = [
+        Measured(here, {"np": count}, (4.0 if build == "slow" else 1.0) * (100.0 / count + 0.01 * count))
+        for build, here in places.items()
+        for count in counts
+    ]
+    shape = Shape((Term("computing", "1 / np", 100.0, 0.5), Term("messages", "np", 0.01, 0.5)), level=0.5)
+    for build, is_slow in (("slow", True), ("gcc", False)):
+        model = RunTimes.fit(known, (), places[build], shape)
+        assert any("times slower than usual ones" in doubt for doubt in model.doubts) is is_slow
