@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from autotune.search.base import Rows
 from autotune.search.feasibility import chance_to_work
+from autotune.search.guidance.earlier_values import EarlierValues
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import NO_PRIOR, PriorMean, PriorWeights
 from autotune.search.limit_models import NO_LIMITS, LimitModels
@@ -104,6 +105,7 @@ def fit_model(  # noqa: PLR0913  by keyword
     *,
     believing: bool = True,
     cores: HeldCores | None = None,
+    earlier: EarlierValues | None = None,
 ) -> Posterior | None:
     """Return the model fitted to the trials; None if they have too few values.
 
@@ -115,9 +117,10 @@ def fit_model(  # noqa: PLR0913  by keyword
         believing: Whether to treat running trials as measured at the mean of the model (kriging believer).
         cores: The cores that runs hold. They count only with a prior mean: a search without one learns little from
             small runs.
+        earlier: The values of an earlier study, which the process also knows.
     """
     valued = evidence.valued
-    if valued.sum() < (LEAST_VALUES if prior is NO_PRIOR else 1):
+    if valued.sum() < (LEAST_VALUES if prior is NO_PRIOR and earlier is None else 1):
         return None
     prior_weights = fit_prior_weights(evidence, prior, seen)
     leant = prior_weights.of(seen)
@@ -125,7 +128,8 @@ def fit_model(  # noqa: PLR0913  by keyword
     x = space.traits_of(seen)
     chosen = best_and_newest(evidence.filled, MOST_FITTED)
     spread = 0.0 if prior is NO_PRIOR else _OFF
-    surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen], spread)
+    known = values[chosen], evidence.runs[chosen], evidence.censored[chosen]
+    surrogate = fit_censored(x[chosen], *known, spread) if earlier is None else earlier.fit(seen[chosen], *known)
     best = _best(evidence, chosen, leant + surrogate.predict(x)[0])
     limits = LimitModels.fit(evidence.limited, x, evidence.runs, chosen)
     if believing and evidence.pending.any():

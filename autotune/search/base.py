@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from autotune.records.limit import Limits
 from autotune.search.distributions import distributions_of
+from autotune.search.guidance.earlier_values import EarlierValues
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import PriorMean
 from autotune.storage.observation import Observation, observation_of
@@ -130,6 +131,10 @@ class Proposer(BaseSampler):
             leads: Whether the search begins with it, instead of with trials that spread over the space.
         """
         del prior, leads
+
+    def set_earlier_values(self, earlier: EarlierValues) -> None:
+        """Learn also from the values of an earlier study; samplers without a model ignore them."""
+        del earlier
 
     def set_hints(self, hints: Rows) -> None:
         """Search also near these hints, value indexes (k, p); samplers without a model ignore them."""

@@ -9,6 +9,7 @@ whole valid set if it is small, or else a sample of it and the neighbours of the
 - A failed trial counts as a standard deviation worse than the worst, and the expected improvement is multiplied by the
   chance that a run works (`feasibility`) and keeps the limits (`limit_models`).
 - A running trial counts as measured at the model's mean (kriging believer: Ginsbourger, Le Riche & Carraro 2010).
+- The values of an earlier study of the same program are points of the process (`guidance.earlier_values`).
 - Measurements in other settings are the mean function of the process (`guidance.prior_mean`). If its predictions were
   tried first, no trials spread over the valid set.
 - While many runs are in flight, several proposals come from one model (`batch_proposals`), if possible fitted in a
@@ -28,6 +29,7 @@ from autotune.search import initial_design
 from autotune.search.acquisition import LEAST_VALUES, Posterior, ScoredCandidates, fit_model, fit_prior_weights
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, keys, unseen
 from autotune.search.batch_proposals import CROWD, BatchProposals, PlanMaker, PlanOrder
+from autotune.search.guidance.earlier_values import EarlierValues
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.hint_prior import HintPrior, have_paid
 from autotune.search.guidance.prior_candidates import neighbours_of, prior_candidates
@@ -77,6 +79,7 @@ class ValidSetSampler(Proposer):
         self._model = model
         self._prior: PriorMean = NO_PRIOR
         self._leads = False
+        self._earlier: EarlierValues | None = None
         self._hint_prior: PriorMean = NO_PRIOR
         self._prior_candidates: Rows | None = None
         self._cores: HeldCores | None = None
@@ -95,6 +98,11 @@ class ValidSetSampler(Proposer):
         self._prior = prior or NO_PRIOR
         self._leads = leads
         self._prior_candidates = None
+        self._plan = None
+
+    def set_earlier_values(self, earlier: EarlierValues) -> None:
+        """Learn also from the values of an earlier study, while values are compared by ratio."""
+        self._earlier = earlier
         self._plan = None
 
     def set_hints(self, hints: Rows) -> None:
@@ -138,7 +146,9 @@ class ValidSetSampler(Proposer):
         """Return the best candidates of the current plan if it is still valid, or else of a new one."""
         seen, ended = history.rows, len(history.rows) - running
         valued = sum(one.value is not None for one in history.observations)
-        maker = self._plan_maker if valued >= LEAST_VALUES and self._prior_of(history) is NO_PRIOR else None
+        # Another process makes the plans, without what is known from outside the study.
+        alone = self._prior_of(history) is NO_PRIOR and self._earlier is None
+        maker = self._plan_maker if valued >= LEAST_VALUES and alone else None
         if maker is None or maker.is_lost:
             plan = self._plan if self._plan is not None and self._plan.serves(seen, ended) else None
         else:
@@ -209,7 +219,10 @@ class ValidSetSampler(Proposer):
         prior = self._prior_of(history)
         if prior is self._hint_prior is not NO_PRIOR and not self._has_weight(prior, evidence, history.rows):
             prior = NO_PRIOR
-        model = fit_model(self.space, history.rows, evidence, prior, believing=believing, cores=self._cores)
+        earlier = self._earlier if are_ratios(history.observations) else None
+        model = fit_model(
+            self.space, history.rows, evidence, prior, believing=believing, cores=self._cores, earlier=earlier
+        )
         return (
             ScoredCandidates(model, evidence, *self._score_candidates(model, history.rows, evidence, rng))
             if model
@@ -232,10 +245,14 @@ class ValidSetSampler(Proposer):
         return self._hint_prior if have_paid(hinted, costs) else NO_PRIOR
 
     def _is_led(self, history: History, rng: np.random.Generator) -> bool:
-        """Return whether the prior mean replaces the initial design.
+        """Return whether what is known from outside the study replaces the initial design.
 
-        It does if it leads or if predictions were tried first, as long as it has not lost its weight.
+        It does if it leads or if predictions were tried first, as long as it has not lost its weight. So do the values
+        of an earlier study whose winner has held.
         """
+        if self._earlier is not None and are_ratios(history.observations):
+            evidence = training_data_of(history.observations, history.direction, rng)
+            return bool(evidence.valued.any()) and self._earlier.has_held(history.rows, evidence.values)
         prior = self._prior_of(history)
         if prior is NO_PRIOR or not (self._leads or len(self._predicted) or prior is self._hint_prior):
             return False
