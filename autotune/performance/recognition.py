@@ -86,6 +86,11 @@ def is_same_workload(one: Setting, other: Setting) -> bool:
     return is_part or len(shared) == fewest == most > 0
 
 
+def has_same_sizes(one: Setting, other: Setting) -> bool:
+    """Return whether the problems have the same name or the same known sizes; both may have none."""
+    return one.workload == other.workload or _sizes(one) == _sizes(other)
+
+
 def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownInstallation | None:
     """Return the installation of most measurements of the setting's program on its machine.
 

@@ -3,11 +3,13 @@
 They replace trials that would only spread over the space, so a wrong model costs little. If the same space was measured
 on other machines, they run only if they should beat the default by more than the uncertainty. If run times can be
 predicted, from costs or measurements, the best configuration runs first, and the search follows the expected times for
-as long as the study's own runs agree with them. Predictions never count as measurements.
+as long as the study's own runs agree with them. After an upgrade of the program, the winner of the earlier study runs
+first, and its values guide the search in the same way. Predictions never count as measurements.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log, log1p
 from typing import TYPE_CHECKING
 
 from autotune.formatting import configuration_text
@@ -23,6 +25,7 @@ from spaces import Configuration, Space
 
 if TYPE_CHECKING:
     from autotune.display.console import Display
+    from autotune.performance.earlier_study import EarlierStudy
     from autotune.performance.model import Fields
     from autotune.performance.regression.prediction import Prediction
     from autotune.storage.study_store import StudyStore
@@ -40,15 +43,19 @@ class WarmStart(Stored):
         speed_up: The expected speed-up of the first one, with its interval.
         why: The reason if there are no proposals.
         followed: Whether the search then follows the expected times.
+        earlier: The earlier study that the proposals are from; then the speed-up is its own. Empty otherwise.
     """
 
     proposals: tuple[Configuration, ...] = ()
     speed_up: tuple[float, float, float] | None = None
     why: str = ""
     followed: bool = False
+    earlier: str = ""
 
     def sentence(self, standings: Standings) -> str:
         """Return the prediction and its result as a sentence."""
+        if self.earlier and self.proposals:
+            return self._sentence_on_earlier(standings)
         if not self.proposals or self.speed_up is None:
             return f"none: {self.why}"
         value, low, high = self.speed_up
@@ -66,6 +73,26 @@ class WarmStart(Stored):
         best = max(measured.values(), key=lambda gain: gain.ratio)
         return f"{text}; {reached}, the best of {len(measured)} {best.text()}"
 
+    def _sentence_on_earlier(self, standings: Standings) -> str:
+        text = f"from {self.earlier}{self._gain_there(standings.metric)}"
+        tried = next((one for one in standings.trials.values() if one.configuration == self.proposals[0]), None)
+        gain, best = (standings.speed_up(tried) if tried is not None else None), standings.incumbent
+        if tried is None or gain is None or best is None:
+            return f"{text}; here it {'has not run' if tried is None or not tried.runs else 'failed or was stopped'}"
+        from autotune.search.guidance.earlier_values import TOLERANCE, has_kept  # noqa: PLC0415  imports SciPy
+
+        lost = standings.to_log(standings.value(tried)) - standings.to_log(standings.value(best))
+        among = f"within {TOLERANCE:.0%} of the best of {len(standings.trials)} trials"
+        holds = f"still right, {among}"
+        if lost > log1p(TOLERANCE):
+            holds = f"no longer {among}"
+        elif self.speed_up is not None and not has_kept(log(gain.ratio), log(self.speed_up[0])):
+            holds = f"{among}, but it gains less"
+        return f"{text}, here it {gain.text()}: {holds}"
+
+    def _gain_there(self, metric: Metric) -> str:
+        return "" if self.speed_up is None else f", whose winner was {times(self.speed_up[0], metric)} the default"
+
 
 def stored_warm_start(store: ReadableStudy) -> WarmStart | None:
     """Return the stored warm start of a study; None if it has none yet."""
@@ -81,6 +108,7 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
     display: "Display",
     shape: Shape | None = None,
     fields: "Fields | None" = None,
+    earlier: "EarlierStudy | None" = None,
 ) -> WarmStart:
     """Predict the first trials of a new study; store the prediction with the study, and display it.
 
@@ -91,12 +119,18 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
         known: The program's measurements by other studies and elsewhere.
         display: Shows the prediction.
         shape: The shape of the program's run times, if known.
-        told: The fields that guide the search, if any.
+        fields: The fields that guide the search, if any.
+        earlier: The earlier study of the program on this machine, if any.
     """
     start = stored_warm_start(store)
     if start is None:
         has_begun = WarmStart(why="the study had trials before") if store.trials() else None
-        start = has_begun or _by_expected_times(fields) or _by_prediction(space, setting, known, shape)
+        start = (
+            has_begun
+            or _by_earlier_study(earlier)
+            or _by_expected_times(fields)
+            or _by_prediction(space, setting, known, shape)
+        )
         store.set_attribute(WARM_START, start.to_dict())
         for line in _lines(start, setting.metric):
             display.line(line)
@@ -114,6 +148,17 @@ def guide(space: Space, setting: Setting, known: Sequence[Measured], shape: Shap
 
 def _rules(space: Space) -> tuple[str, ...]:
     return tuple(constraint.rule for constraint in space.constraints)
+
+
+def _by_earlier_study(earlier: "EarlierStudy | None") -> WarmStart | None:
+    """Return the warm start from the winner of an earlier study; None without one."""
+    if earlier is None:
+        return None
+    if earlier.winner == earlier.measured.space.default():
+        return WarmStart(why=f"nothing was better than the default in {earlier.source}")
+    gain = earlier.gain
+    known = None if gain is None else (gain.value, gain.low, gain.high)
+    return WarmStart((earlier.winner,), known, earlier=earlier.source)
 
 
 def _by_expected_times(fields: "Fields | None") -> WarmStart | None:
@@ -149,6 +194,9 @@ def _judge(prediction: "Prediction") -> WarmStart:
 
 
 def _lines(start: WarmStart, metric: Metric) -> list[str]:
+    if start.earlier:
+        first = f"warm start: from {start.earlier}{start._gain_there(metric)}: {configuration_text(start.proposals[0])}"
+        return [f"{first}; it runs first, and the search follows the values there where runs here agree"]
     if start.speed_up is None:
         return [f"warm start: {start.why}"]
     value, low, high = start.speed_up

@@ -22,6 +22,7 @@ from autotune.errors import (
     UnfinishedError,
 )
 from autotune.held_folders import temporary_folder
+from autotune.performance.earlier_study import EarlierStudy
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.recognition import of_program
 from autotune.performance.rightsizing.right_size import RightSize
@@ -129,12 +130,15 @@ def _warm_start(opened: Opened, sampler: Proposer) -> None:
     known = [measurement for measurement in stored if measurement.setting.source != setting.source]
     space, shape = prepared.space, prepared.plan.shape
     try:
-        fields = guide(space, setting, known, shape)
-        start = warm_start(store, space, setting, known, display, shape, fields)
+        earlier = EarlierStudy.find(space, setting, known)
+        fields = guide(space, setting, known, shape) if earlier is None else None
+        start = warm_start(store, space, setting, known, display, shape, fields, earlier)
         cores = _cores_to_hold(prepared) if start.followed else None
     except Exception as error:  # noqa: BLE001  a study works without its model, whatever fails there
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
+    if earlier is not None:
+        sampler.set_earlier_values(earlier.values)
     sampler.set_prior_mean(fields, leads=start.followed)
     if start.followed:
         sampler.set_held_cores(cores)

@@ -94,7 +94,7 @@ class Finding:
         said += [f"changed since the verdict: {entry}" for entry in self.surroundings]
         if self.changes:
             said.append(
-                f"to tune again: autotune study with another --name; to accept the change: "
+                f"to tune again, from this winner on: autotune study with another --name; to accept the change: "
                 f"autotune watch {self.study} --accept"
             )
         return said
