@@ -98,6 +98,15 @@ class DifferentStudyError(AutotuneError):
         self.differences = tuple(differences)
 
 
+class ChangedProgramError(DifferentStudyError):
+    """The stored study is of the same study file, but what it runs has changed; `successor` names the next study."""
+
+    def __init__(self, what: str, differences: "Iterable[str]", successor: str) -> None:
+        """Make an error with the name of the study to start, or to continue, in its place."""
+        super().__init__(what, differences)
+        self.successor = successor
+
+
 class BusyError(AutotuneError):
     """Another process holds the study, or its cores."""
 

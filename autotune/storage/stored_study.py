@@ -7,9 +7,10 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import count
 from typing import Any
 
-from autotune.errors import StorageError
+from autotune.errors import ChangedProgramError, StorageError
 from autotune.records.study import Run, TrialRecord
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
 from autotune.storage.damage import content_errors
@@ -20,6 +21,7 @@ from autotune.storage.readable_study import (
     MARK,
     ReadableStudy,
     check_same,
+    difference_message,
     runs_of_tuning,
     stored_run,
     study_key,
@@ -148,14 +150,27 @@ def check_continues(url: str, name: str, definition: Definition) -> None:
     Raises:
         StorageError: The storage cannot be read.
         DifferentStudyError: The stored study has another definition.
+        ChangedProgramError: Only the program or its files have changed.
     """
     tables = known_tables(url)
     if tables is None:
         return  # opening the study checks it again, through Optuna
     keys, attributes = _studies(tables)
-    if name in keys and DEFINITION in attributes[keys[name]]:
-        stored = StoredStudy(tables, url, keys[name], name, attributes[keys[name]])
-        check_same(url, name, stored.definition, definition)
+
+    def stored(name: str) -> Definition | None:
+        if name not in keys or DEFINITION not in attributes[keys[name]]:
+            return None
+        return StoredStudy(tables, url, keys[name], name, attributes[keys[name]]).definition
+
+    known = stored(name)
+    if known is not None and known.is_upgraded(definition):
+        # A study that was made by hand, and is about something else, keeps its name.
+        names = (f"{name}-{number}" for number in count(2))
+        free = next(one for one in names if (later := stored(one)) is None or not later.differences(definition))
+        differences = known.differences(definition)
+        raise ChangedProgramError(difference_message(url, name, differences, free), differences, free)
+    if known is not None:
+        check_same(url, name, known, definition)
 
 
 def open_stored_studies(url: str) -> list[ReadableStudy]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from math import fsum
 from typing import Any, Self
@@ -28,6 +28,10 @@ class MixedInput:
     name: str
     share: float
     target: Metric
+
+
+# The sections of a study file that say what runs.
+_WHAT_RUNS = ("target", "options", "inputs", "software", "space", "stopping", "tradeoff", "decisions")
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,14 @@ class Definition(Stored):
         if not found and _common(self.space, other.space) != _common(other.space, self.space):
             found.append("the space: its parameters, values or constraints have changed")
         return found
+
+    def is_upgraded(self, other: Self) -> bool:
+        """Return whether the study file says the same, but the program or its files have changed since."""
+        same = (self.options, self.metrics) == (other.options, other.metrics)
+        same &= all(self.study.get(section) == other.study.get(section) for section in _WHAT_RUNS)
+        return (
+            same and self.identity != other.identity and not replace(self, identity=other.identity).differences(other)
+        )
 
 
 def _is_as_large(key: str, there: str, here: str) -> bool:

@@ -16,7 +16,7 @@ from autotune.cli.options import DEFAULT_STORAGE, with_options
 from autotune.cli.placement import cautions, check_commands, find_study_cluster, machine_and_launcher, with_site_workers
 from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import ON_RAY, StudyRequest, read_request
-from autotune.errors import ExitCode, StudyFileError
+from autotune.errors import ChangedProgramError, ExitCode, StudyFileError
 from autotune.execution.signals import pausable
 from autotune.held_folders import temporary_folder
 
@@ -76,7 +76,17 @@ def study(options: StudyOptions) -> None:
         raise typer.BadParameter(msg, param_hint="--json")
     request = read_request(options)
     with notify_at_end(options.notify, request.stored_name) as end:
-        _tune(options, request, end)
+        try:
+            _tune(options, request, end)
+        except ChangedProgramError as error:
+            # A name or a folder that the user gave is for one study.
+            if options.study_name is not None or options.runs is not None:
+                raise
+            changed = ", ".join(difference.partition(":")[0] for difference in error.differences)
+            errors().print(
+                f"study {request.stored_name} was made before a change ({changed}): this is {error.successor}"
+            )
+            _tune(options, replace(request, stored_name=error.successor), end)
 
 
 def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None:

@@ -4,13 +4,13 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from autotune.errors import StorageError
+from autotune.errors import ChangedProgramError, DifferentStudyError, StorageError
 from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_tables import parameter_reader
 from autotune.storage.readable_study import VERDICT
-from autotune.storage.stored_study import StoredStudy, open_stored_studies, open_stored_study
+from autotune.storage.stored_study import StoredStudy, check_continues, open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from spaces import Choice, Flag, Float, Integer, Space
@@ -102,3 +102,25 @@ def test_a_value_is_what_optuna_says(distribution, value):
 
 def test_an_abbreviated_distribution_is_read_by_optuna():
     assert parameter_reader('{"type": "categorical", "choices": ["a", "b"]}')(1.0) == "b"
+
+
+def test_a_changed_program_names_the_study_that_goes_on(address):
+    def release(number, **changes):
+        return definition(SPACE, identity={"program": f"solve {number}"}, **changes)
+
+    StudyStore.create(address, "solve", release(1))
+    with pytest.raises(ChangedProgramError, match="program: solve 1 there, solve 2 here") as caught:
+        check_continues(address, "solve", release(2))
+    assert caught.value.successor == "solve-2"
+    StudyStore.create(address, "solve-2", release(2))
+    with pytest.raises(ChangedProgramError) as caught:
+        check_continues(address, "solve", release(2))
+    assert caught.value.successor == "solve-2"
+    with pytest.raises(ChangedProgramError, match="--name solve-3") as caught:
+        check_continues(address, "solve", release(3))
+    # Other options, another machine, or another study file are no upgrade.
+    other_file = {"study": {"software": {"site": {"modules": ["solve/2"]}}}}
+    for changes in ({"options": {"argv": ["other"]}}, {"machine_identity": {"cpu": "other"}}, other_file):
+        with pytest.raises(DifferentStudyError) as refused:
+            check_continues(address, "solve", release(2, **changes))
+        assert not isinstance(refused.value, ChangedProgramError)

@@ -52,3 +52,32 @@ def test_it_can_be_done_without(folder):
     assert "warm start" not in said
     assert values[0] == 20
     assert "warm start" not in autotune(folder, "best", "mine").stdout
+
+
+def test_the_same_command_after_an_upgrade_starts_from_the_earlier_study(tmp_path):
+    """Release 2 is fastest at another x than release 1."""
+    program = 'BEGIN { d = x - 7; print "took", 1 + d * d }'
+    argv = ["awk", "-v", "x={x}", "-f", "solve.awk"]
+    files = '[[options.files]]\nname = "solve.awk"\ntemplate = "solve.awk"\ndelimiters = ["@", "@"]\n\n[budget]'
+    lines = brief(STUDY).replace("[budget]", files, 1).splitlines()
+    lines = [f"argv = {json.dumps(argv)}" if line.startswith("argv") else line for line in lines]
+    (tmp_path / "mine.toml").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "solve.awk").write_text(program, encoding="utf-8")
+    tried(tmp_path, "--trials", "12")
+    winner = json.loads(autotune(tmp_path, "best", "mine", "--json").stdout)["best"]["configuration"]
+    (tmp_path / "solve.awk").write_text(program.replace("x - 7", "x - 9"), encoding="utf-8")
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "8")
+    assert ended.returncode == 0, ended.stderr
+    assert "study mine was made before a change (files): this is mine-2" in ended.stderr
+    assert "warm start: from study mine, whose winner was" in ended.stderr
+    rows = sorted(json.loads(autotune(tmp_path, "trials", "mine-2", "--json").stdout), key=lambda row: row["trial"])
+    assert [rows[0]["x"], rows[1]["x"]] == [20, winner["x"]]
+    assert "warm start: from study mine" in autotune(tmp_path, "best", "mine-2").stdout
+    again = autotune(tmp_path, "study", "./mine.toml", "--trials", "8")
+    assert again.returncode == 0
+    assert "this is mine-2" in again.stderr
+    assert json.loads(autotune(tmp_path, "storage", "list", "--json").stdout)[-1]["study"] == "mine-2"
+    # A name that the user gives is for one study.
+    refused = autotune(tmp_path, "study", "./mine.toml", "--name", "mine")
+    assert refused.returncode == 5
+    assert "--name mine-2" in refused.stderr
