@@ -61,6 +61,15 @@ def test_the_parameters_that_matter_come_first_and_shares_add_up_to_one():
     assert importance_of(study(added, 80)) == found
 
 
+def test_what_may_change_in_the_winner_is_named():
+    found = importance_of(study(added, 80))
+    assert set(found.free) >= {"idle", "block"}
+    assert "np" not in found.free
+    assert found.sentences()[-1].startswith(f"trial {found.winner} loses less than 2% by one of these changes")
+    assert "`autotune sweep` with --at best measures them" in found.sentences()[-1]
+    assert found.to_dict()["free"]["idle"] == found.free["idle"]
+
+
 def test_nothing_explains_most_if_the_first_parameters_explain_less_than_half():
     equal = tuple(ParameterShare(f"p{place}", 0.125) for place in range(8))
     assert not any("most of the differences" in one for one in Importance("s", "wall_s", 99, equal).sentences())

@@ -1,0 +1,68 @@
+"""Free values: what may change in the winner, one parameter at a time, without losing more than a tolerance.
+
+The process of the search predicts how much worse the winner is with another value. A value is free if the upper end of
+this loss stays below the tolerance; no measured value has to say so, and a measured one that lost counts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.search.acquisition import LEAST_VALUES, fit_model
+from autotune.search.base import Rows
+from autotune.search.expected_gain import DOUBT
+from autotune.search.guidance.earlier_values import TOLERANCE
+from autotune.search.training_data import TrainingData
+from spaces import Space, Value
+
+# The loss is below this many standard deviations in 95 % of cases.
+_DEVIATIONS = 1.645
+# Runs near the winner work at least this often.
+_WORKS = 0.9
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of a study, at value indexes `rows`, (n, p): their `costs`, (n,), as logarithms, +inf for a failure.
+
+    `runs`, (n,), counts the runs of each, and `censored`, (n,), says which costs are bounds.
+    """
+
+    rows: Rows
+    costs: NDArray[np.float64]
+    runs: NDArray[np.float64]
+    censored: NDArray[np.bool_]
+
+
+def free_values(space: Space, trials: Trials, winner: Rows) -> dict[str, list[Value | None]]:
+    """Return for each parameter the other values that cost less than `TOLERANCE`; None is "unset".
+
+    Args:
+        space: The space.
+        trials: The trials.
+        winner: The value indexes of the winner, (p,).
+    """
+    evidence = TrainingData(trials.costs, trials.runs, trials.censored)
+    model = fit_model(space, trials.rows, evidence) if evidence.valued.sum() >= LEAST_VALUES else None
+    if model is None:
+        return {}
+    free: dict[str, list[Value | None]] = {}
+    for place, parameter in enumerate(space.parameters):
+        others = np.array(
+            [value for value in range(-1, len(parameter.values)) if value != winner[place]], dtype=np.int32
+        )
+        rows = np.repeat(winner[None, :], len(others), axis=0)
+        rows[:, place] = others
+        rows = rows[space.valid_indices(rows)]
+        if not len(rows):
+            continue
+        traits = space.traits_of(np.concatenate([winner[None, :], rows]))
+        places = np.arange(1, len(traits))
+        loss, deviation = model.surrogate.at(traits).differences(places, np.zeros_like(places))
+        kept = loss + _DEVIATIONS * DOUBT * deviation <= np.log1p(TOLERANCE)
+        kept &= model.works(traits[1:]) >= _WORKS
+        found = rows[kept][:, place]
+        if len(found):
+            free[parameter.name] = [None if value < 0 else parameter.values[value] for value in found.tolist()]
+    return free
