@@ -241,8 +241,8 @@ class Knowledge:
                 None if joules is None else float(joules[place]),
             )
 
-        of_energy = self.limits.least_energy and joules is not None
-        places = {*front(times, joules / middle if of_energy else candidates.cores).tolist(), decision.chosen}
+        held = power_w * candidates.cores if self.limits.least_energy and power_w is not None else candidates.cores
+        places = {*front(times, held).tolist(), decision.chosen}
         ordered = sorted(places, key=lambda place: (middle[place], candidates.cores[place]))
         return RightSize(size_at(decision.chosen), tuple(size_at(place) for place in ordered), decision.keeps)
 
