@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import sqlalchemy
 import sqlalchemy.exc
-from sqlalchemy import Connection, Engine, NullPool, func, select
+from sqlalchemy import Connection, Engine, NullPool
 
 from autotune.errors import StorageError
 from autotune.storage.address import hide_password, is_postgresql, sqlite_path
@@ -30,7 +30,6 @@ _LONGEST_PAUSE_S = 30.0
 _LOCKED = re.compile("locked|locking protocol")
 _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECT_TIMEOUT_S = 20
-_SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
 class StorageAwayError(StorageError):
@@ -67,19 +66,6 @@ def guard_file(engine: Engine, held: HeldFile) -> None:
     sqlalchemy.event.listen(engine, "begin", held.check)
     held.used_by(engine)
     held.open_log()
-
-
-@contextmanager
-def setup_lock(url: str) -> Iterator[None]:
-    """Let only one process create tables at a time: in PostgreSQL, one of two that create the same table would fail."""
-    if not is_postgresql(url):
-        yield
-        return
-    engine = writing_engine(url, poolclass=NullPool)
-    with engine.begin() as connection:
-        # The server releases this lock with the transaction, also when this process is killed.
-        connection.execute(select(func.pg_advisory_xact_lock(_SET_UP)))
-        yield
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from autotune.storage.address import hide_password
 from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.optuna_storage import open_for_writing
-from autotune.storage.schema import known_version
+from autotune.storage.schema import has_studies, known_version
 
 _METADATA = MetaData()
 MEASUREMENTS = Table(
@@ -46,7 +46,6 @@ MEASUREMENTS = Table(
     Column("digest", String(64), nullable=False, unique=True),
     Column("record", Record, nullable=False),
 )
-_STUDIES = "studies"  # Optuna's own table
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,8 @@ class MeasurementStore:
         Raises:
             StorageError: the storage cannot be read.
         """
-        with storage_errors(self._url):
-            return self._has(_STUDIES)
+        with storage_errors(self._url), self._engine.connect() as connection:
+            return has_studies(connection)
 
     def _has(self, table: str) -> bool:
         return sqlalchemy.inspect(self._engine).has_table(table)

@@ -10,16 +10,16 @@ import sqlalchemy
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from optuna.storages import RDBStorage
-from sqlalchemy import Connection, Engine
+from optuna.storages._rdb import models
+from sqlalchemy import Connection, Engine, func, insert, select
 
-from autotune.storage.address import sqlite_path
+from autotune.storage.address import is_postgresql, sqlite_path
 from autotune.storage.connection import (
     engine_arguments,
     guard_file,
     make_read_only,
     prepare_sqlite,
     readable_address,
-    setup_lock,
     tables_engine,
     writable_address,
     write_transaction,
@@ -27,41 +27,27 @@ from autotune.storage.connection import (
 )
 from autotune.storage.schema import check_studies, known_version, other_optuna, write_version
 
+_SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
-def connect(url: str, *, read_only: bool = False) -> RDBStorage:
-    """Return Optuna's storage at an address.
+
+def open_for_reading(url: str) -> RDBStorage:
+    """Open Optuna's storage at an address for reading.
 
     Raises:
-        StorageError: Another version of Optuna made its tables; or, for reading, the storage does not exist or its
-            version cannot be read.
+        StorageError: It does not exist, has no studies, or has tables of another version of autotune or Optuna.
     """
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    if read_only:
-        engine = tables_engine(url)
-        try:
-            with engine.connect() as connection:
-                check_studies(connection, url)
-        finally:
-            engine.dispose()
-    is_current = check_optuna(url)
-    held = None if read_only else prepare_sqlite(url)
-    address = readable_address(url) if read_only else writable_address(url)
-    storage = RDBStorage(
-        address.replace("{", "{{").replace("}", "}}"),  # Optuna calls `format` on it
-        engine_kwargs=engine_arguments(url, read_only=read_only),
-        skip_compatibility_check=is_current,
-        skip_table_creation=read_only,
-    )
-    if sqlite_path(url) is not None:
-        sqlalchemy.event.listen(storage.engine, "connect", make_read_only if read_only else _skip_syncs)
-        storage.engine.dispose()  # connections that were opened before the listener
-    if held is not None:
-        guard_file(storage.engine, held)
-    return storage
+    engine = tables_engine(url)
+    try:
+        with engine.connect() as connection:
+            check_studies(connection, url)
+    finally:
+        engine.dispose()
+    check_optuna(url)
+    return _open(readable_address(url), make_read_only, engine_arguments(url, read_only=True))
 
 
 def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
-    """Open a storage for writing; create the missing tables, autotune's own in one transaction.
+    """Open a storage for writing; create the missing tables, Optuna's and autotune's, in one transaction.
 
     Raises:
         StorageError: Another version of autotune or of Optuna made its tables.
@@ -70,15 +56,49 @@ def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDB
     if path is None or path.exists():
         _check_version(url)
         check_optuna(url)
-    with setup_lock(url):
-        storage = connect(url)
-        with write_transaction(url) as connection:
-            # Another process may have created the tables meanwhile.
-            version = known_version(connection, url)
-            make_tables(connection)
-            if version is None:
-                write_version(connection)
+    held = prepare_sqlite(url)
+    with write_transaction(url) as connection:
+        if is_postgresql(url):
+            # Of two processes that create the same table, one would fail. The transaction's end releases the lock.
+            connection.execute(select(func.pg_advisory_xact_lock(_SET_UP)))
+        # Another process may have created the tables meanwhile. In this order a process that is killed between two
+        # tables leaves a storage that counts as empty, also on a server that commits each table (MySQL).
+        if known_version(connection, url) is None:
+            write_version(connection)
+        make_tables(connection)
+        _make_optuna_tables(connection)
+    storage = _open(writable_address(url), _skip_syncs, engine_arguments(url))
+    if held is not None:
+        guard_file(storage.engine, held)
     return storage
+
+
+def _open(
+    address: str, prepare: Callable[[sqlite3.Connection, object], None], arguments: dict[str, object]
+) -> RDBStorage:
+    """Open a storage whose tables exist; `prepare` gets each connection to a file."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = RDBStorage(
+        address.replace("{", "{{").replace("}", "}}"),  # Optuna calls `format` on it
+        engine_kwargs=arguments,
+        skip_compatibility_check=True,
+        skip_table_creation=True,
+    )
+    if storage.engine.dialect.name == "sqlite":
+        sqlalchemy.event.listen(storage.engine, "connect", prepare)
+        storage.engine.dispose()  # connections that were opened before the listener
+    return storage
+
+
+def _make_optuna_tables(connection: Connection) -> None:
+    """Create Optuna's missing tables, and their revision last; Optuna itself uses several transactions."""
+    models.BaseModel.metadata.create_all(connection)
+    if connection.execute(select(models.VersionInfoModel.__table__)).first() is None:
+        row = {"schema_version": models.SCHEMA_VERSION, "library_version": optuna.__version__}
+        connection.execute(insert(models.VersionInfoModel).values(row))
+    context = MigrationContext.configure(connection)
+    if context.get_current_revision() is None:
+        context.stamp(_migrations(), "head")
 
 
 def _check_version(url: str) -> None:
@@ -90,14 +110,13 @@ def _check_version(url: str) -> None:
         engine.dispose()
 
 
-def check_optuna(url: str) -> bool:
-    """Return whether a storage has the installed Optuna's tables; False if it has none yet.
+def check_optuna(url: str) -> None:
+    """Check that Optuna's tables are those of the installed Optuna, if a storage has any.
 
     Raises:
-        StorageError: Another version of Optuna made its tables.
+        StorageError: Another version of Optuna made them.
     """
-    path = sqlite_path(url)
-    return (path is None or path.exists()) and optuna_revision(url) is not None
+    optuna_revision(url)
 
 
 def optuna_revision(url: str) -> str | None:
@@ -112,21 +131,15 @@ def optuna_revision(url: str) -> str | None:
             found = MigrationContext.configure(connection).get_current_revision()
     finally:
         engine.dispose()
-    # None: the process that created the tables was killed before it wrote the revision. Optuna writes it now.
-    known = _revisions_of_optuna()
-    if found is None or found == known[0]:
+    if found is None or found == _migrations().get_current_head():
         return found
-    raise other_optuna(url, found, known=found in known)
+    raise other_optuna(url, found, known=any(step.revision == found for step in _migrations().walk_revisions()))
 
 
 @cache
-def _revisions_of_optuna() -> tuple[str, ...]:
-    """Return the revisions that the installed Optuna knows, newest first.
-
-    Cached, because Optuna loads every migration script to list them.
-    """
-    steps = ScriptDirectory(str(files("optuna.storages._rdb") / "alembic"))
-    return tuple(step.revision for step in steps.walk_revisions())
+def _migrations() -> ScriptDirectory:
+    """Return the migrations of the installed Optuna, which take long to load."""
+    return ScriptDirectory(str(files("optuna.storages._rdb") / "alembic"))
 
 
 def log_engine(url: str, storage: RDBStorage) -> Engine:

@@ -18,7 +18,8 @@ _SCHEMA = sa.Table(
 )
 _ONLY = 1
 _OURS = "autotune_"
-_STUDIES = "studies"  # a table of Optuna's
+_REVISIONS = sa.table("alembic_version", sa.column("version_num"))
+"""The revision of Optuna's tables, which is written when they are complete."""
 
 
 def known_version(connection: sa.Connection, url: str) -> int | None:
@@ -45,16 +46,22 @@ def check_studies(connection: sa.Connection, url: str) -> None:
         StorageError: The storage has no studies, or another version.
     """
     known_version(connection, url)
-    if sa.inspect(connection).has_table(_STUDIES):
+    if has_studies(connection):
         return
     address = hide_password(url)
     msg = f"no studies in {address}; `autotune study` makes them, --storage or AUTOTUNE_STORAGE names another storage"
     raise StorageError(msg)
 
 
+def has_studies(connection: sa.Connection) -> bool:
+    """Whether a storage has Optuna's tables, all of them."""
+    is_there = sa.inspect(connection).has_table(_REVISIONS.name)
+    return is_there and connection.execute(sa.select(_REVISIONS)).first() is not None
+
+
 def write_version(connection: sa.Connection) -> None:
     """Store the version of this autotune's tables."""
-    _SCHEMA.create(connection)
+    _SCHEMA.create(connection, checkfirst=True)
     row = {"id": _ONLY, "version": VERSION, "written_by": f"autotune {__version__}"}
     connection.execute(sa.insert(_SCHEMA).values(row))
 
@@ -74,6 +81,8 @@ def other_optuna(url: str, revision: str, *, known: bool) -> StorageError:
 def _version_of(connection: sa.Connection) -> int | None:
     there = sa.inspect(connection)
     if there.has_table(_SCHEMA.name):
-        return int(connection.execute(sa.select(_SCHEMA.c.version).where(_SCHEMA.c.id == _ONLY)).scalar_one())
+        wanted = sa.select(_SCHEMA.c.version).where(_SCHEMA.c.id == _ONLY)
+        version: int | None = connection.scalar(wanted)
+        return version
     # This autotune never writes tables without a version, so these are older: version 0.
     return 0 if any(name.startswith(_OURS) for name in there.get_table_names()) else None

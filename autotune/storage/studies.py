@@ -29,7 +29,7 @@ from autotune.storage.address import hide_password, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
-from autotune.storage.optuna_storage import connect, open_for_writing
+from autotune.storage.optuna_storage import open_for_reading, open_for_writing
 from autotune.storage.readable_study import DEFINITION, LABELS, MARK, ReadableStudy, study_key
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.stored_study import known_tables, study_in
@@ -59,7 +59,7 @@ class StoredStudies:
         self._tables: Tables | None = None
         with storage_errors(url):
             self._storage: RDBStorage = (
-                connect(url, read_only=True) if read_only else open_for_writing(url, SqlRunLog.create_table)
+                open_for_reading(url) if read_only else open_for_writing(url, SqlRunLog.create_table)
             )
 
     @property

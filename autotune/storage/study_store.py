@@ -23,7 +23,7 @@ from autotune.storage.address import hide_password, place
 from autotune.storage.connection import Patience, database_errors, storage_errors, write_transaction
 from autotune.storage.leases import Fence, LeaseBook
 from autotune.storage.observation import Observation
-from autotune.storage.optuna_storage import connect, log_engine, open_for_writing
+from autotune.storage.optuna_storage import log_engine, open_for_reading, open_for_writing
 from autotune.storage.readable_study import ABANDONED, DEFINITION, HOME, MARK, check_same, runs_of_tuning, study_key
 from autotune.storage.run_corrections import RunCorrections, correct_runs
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, Throttle, remove_deleted_studies
@@ -115,7 +115,7 @@ class StudyStore:
             StorageError: The storage cannot be read, or has no such study.
         """
         with storage_errors(url):
-            storage = connect(url, read_only=True) if read_only else open_for_writing(url, SqlRunLog.create_table)
+            storage = open_for_reading(url) if read_only else open_for_writing(url, SqlRunLog.create_table)
             names = optuna.get_all_study_names(storage)
             if name not in names:
                 known = ", ".join(names) or "none"
@@ -141,7 +141,7 @@ class StudyStore:
     def read_if_ours(cls, url: str, name: str) -> Self | None:
         """Open a study for reading; None if another program made it, or its creation was interrupted."""
         with storage_errors(url):
-            storage = connect(url, read_only=True)
+            storage = open_for_reading(url)
             study = optuna.load_study(study_name=name, storage=storage)
             return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
 
@@ -355,7 +355,7 @@ def study_names(url: str) -> list[str]:
         StorageError: The storage cannot be read.
     """
     with storage_errors(url):
-        return list(optuna.get_all_study_names(connect(url, read_only=True)))
+        return list(optuna.get_all_study_names(open_for_reading(url)))
 
 
 def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:

@@ -27,7 +27,7 @@ from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, d
 from autotune.storage.optuna_storage import check_optuna, open_for_writing
 from autotune.storage.readable_study import CORRECTED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
-from autotune.storage.schema import known_version
+from autotune.storage.schema import has_studies, known_version
 from autotune.storage.sqlite.held_file import discard_file
 
 _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
@@ -190,7 +190,7 @@ def _open_snapshot(url: str) -> Iterator[Connection]:
 
 def _contents(connection: Connection) -> list[StudyContents]:
     """Return autotune's studies in a storage, oldest first."""
-    if not sa.inspect(connection).has_table(_STUDIES):
+    if not has_studies(connection):
         return []
     tables = MetaData()
     tables.reflect(connection, only=(_STUDIES, _TRIALS, _ATTRIBUTES))
@@ -225,7 +225,7 @@ def _run_id(record: Mapping[str, Any], trial: int | None, series: str, round_num
 
 def _others(connection: Connection, ours: Iterable[StudyContents]) -> tuple[str, ...]:
     """Return the names of studies that are not `ours`: of other programs, or whose creation was interrupted."""
-    if not sa.inspect(connection).has_table(_STUDIES):
+    if not has_studies(connection):
         return ()
     names: sa.ScalarResult[str] = connection.scalars(
         sa.select(sa.column("study_name", sa.String)).select_from(sa.table(_STUDIES))

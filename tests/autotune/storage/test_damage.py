@@ -17,7 +17,7 @@ from autotune.storage.connection import prepare_sqlite, storage_errors
 from autotune.storage.contents import read_contents
 from autotune.storage.damage import content_errors
 from autotune.storage.merging.merge import merge
-from autotune.storage.optuna_storage import connect
+from autotune.storage.optuna_storage import open_for_reading
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
@@ -153,7 +153,7 @@ def _read_as_holder(url):
     [
         ("studies", "study_name, user_version AS study_id", open_stored_studies),
         ("studies", "study_name, user_version AS study_id", _read_as_holder),
-        ("version_info", "schema_version, library_version, user_version AS version_info_id", connect),
+        ("version_info", "schema_version, library_version, user_version AS version_info_id", open_for_reading),
     ],
 )
 def test_a_strange_storage_runs_no_function_of_its_own(tmp_path, sound, table, columns, use):

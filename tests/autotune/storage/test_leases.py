@@ -1,14 +1,13 @@
 import pytest
 
 from autotune.storage.leases import MemoryLeaseBook, SqlLeaseBook
-from autotune.storage.optuna_storage import connect
+from autotune.storage.optuna_storage import open_for_writing
 
 RECORD = {"trial": 3, "series": "", "round": 0, "configuration": {"np": 4, "blas": None, "x": 0.1}}
 
 
 def stored(url, study="1-a"):
-    engine = connect(url).engine
-    SqlLeaseBook.create_table(engine)
+    engine = open_for_writing(url, SqlLeaseBook.create_table).engine
     return SqlLeaseBook(engine, study)
 
 

@@ -10,7 +10,8 @@ from optuna.trial import TrialState
 
 from autotune.search.distributions import distributions_of
 from autotune.storage.observation import BOUND, Observation
-from autotune.storage.optuna_storage import connect
+from autotune.storage.optuna_storage import open_for_writing
+from autotune.storage.run_log import SqlRunLog
 from autotune.storage.trial_table import AnyTrialTable, SqlTrialTable, TrialEnding, trial_table
 from spaces import Choice, Flag, Float, Integer, Space
 
@@ -34,7 +35,7 @@ ENDS = [
 
 @pytest.fixture
 def study(address):
-    return optuna.create_study(storage=connect(address), study_name="paper")
+    return optuna.create_study(storage=open_for_writing(address, SqlRunLog.create_table), study_name="paper")
 
 
 def storage_of(study):
@@ -130,7 +131,7 @@ def test_many_are_told_at_once(address, study):
 
 def test_who_writes_at_the_same_time_gets_numbers_of_their_own(address, study):
     def work(_):
-        storage = connect(address)
+        storage = open_for_writing(address, SqlRunLog.create_table)
         table = trial_table(storage, study._study_id)
         return [table.create([CONFIGURATION], KNOWN)[0][0] for _ in range(20)]
 

@@ -1,16 +1,22 @@
 """Storages of other versions and other programs, whoever is killed or comes at the same time."""
 
+import itertools
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
+import sqlalchemy
 
 from autotune.errors import StorageError
-from autotune.storage import schema
+from autotune.storage import optuna_storage, schema
+from autotune.storage.connection import tables_engine, writing_engine
 from autotune.storage.contents import read_contents
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
+from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore, study_names
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import storages
@@ -96,6 +102,58 @@ def test_the_studies_of_other_programs_stay_as_they_are(address):
         name: [] for name, rows in before.items() if rows
     }
     assert storages.version(address) == schema.VERSION
+
+
+@contextmanager
+def full_after(writes):
+    """Let the disk be full after this many tables and rows were written."""
+    count = 0
+
+    def write(connection, cursor, statement, *rest):
+        nonlocal count
+        if re.match("CREATE|INSERT", statement.strip()):
+            count += 1
+            if count > writes:
+                raise sqlite3.OperationalError("database or disk is full")
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", write)
+    try:
+        yield
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", write)
+
+
+@contextmanager
+def each_table_committed(url):
+    """Provide a connection that commits each statement, as MySQL commits each table."""
+    engine = writing_engine(url, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("transaction", [optuna_storage.write_transaction, each_table_committed])
+def test_a_storage_on_a_full_disk_is_completed_by_the_same_command(tmp_path, monkeypatch, transaction):
+    monkeypatch.setattr(optuna_storage, "write_transaction", transaction)
+    for writes in itertools.count():
+        address = f"sqlite:///{tmp_path / f'{writes}.db'}"
+        with full_after(writes):
+            try:
+                StoredStudies(address)
+            except StorageError as error:
+                said = str(error)
+            else:
+                break
+        assert "disk is full" in said
+        for read in (study_names, open_stored_studies):
+            with pytest.raises(StorageError, match="no studies"):
+                read(address)
+        assert read_contents(address).studies == 0
+        assert not MeasurementStore.read(address).has_studies()
+        if transaction is not each_table_committed:
+            assert not sqlalchemy.inspect(tables_engine(address)).get_table_names()
+        write(address)
+        assert study_names(address) == ["paper"]
+    assert writes > 10
 
 
 KILLED = """
