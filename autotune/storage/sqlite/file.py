@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from autotune.errors import StorageError
 from autotune.locks import LockFile
-from autotune.storage.sqlite.held_file import check_held
+from autotune.storage.sqlite.held_file import check_held, has_foreign_log
 
 _READING = "PRAGMA query_only=ON"
 
@@ -32,6 +32,8 @@ def sqlite_address(path: Path) -> str:
         StorageError: Part of its data is in a log that cannot be read here.
     """
     check_held(path)
+    if has_foreign_log(path):
+        return f"{_address(path, 'ro')}&immutable=1"
     if _can_write(path) and not _is_written_now(path):
         # Mode "rw", since the last connection removes the log and its index, and a read-only one would leave them.
         return _address(path, "rw")

@@ -3,12 +3,14 @@
 SQLite finds the log of a file (`-wal`) by its name. If another file takes the name, the log that a running session
 left would be merged into that file, and destroy it. So each transaction, each beat of a session and the end of the
 process first compare the file at the path with the open one. On a difference the log is merged into the open file, and
-what is stored there is copied to a new file.
+what is stored there is copied to a new file. Other processes, also after a kill, learn from a note beside the file
+(`-held`) which file the log belongs to.
 """
 
 import atexit
 import os
 import sqlite3
+import sys
 import threading
 import time
 from collections import Counter
@@ -28,6 +30,7 @@ _LOCK_TRIES, _LOCK_PAUSE_S = 50, 0.002
 _REMOVED_SOON = (".nfs", ".fuse_hidden")
 """NFS and FUSE rename a removed file that is open, and remove it when it is closed."""
 _DESCRIPTORS = Path("/proc/self/fd")
+_LOG, _NOTE = "-wal", "-held"
 
 
 class CautiousConnection(sqlite3.Connection):
@@ -60,6 +63,7 @@ class HeldFile:
         """
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private_mode(path.parent)))
+        _set_aside_foreign_log(path)
         self.path = path
         self.connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=rw",
@@ -69,7 +73,7 @@ class HeldFile:
             factory=CautiousConnection,
         )
         self._log_locks: list[LockFile] = []
-        finalize(self, _close, self.connection, self._log_locks).atexit = False
+        finalize(self, _close, path, self.connection, self._log_locks).atexit = False
         found = path.stat()
         self._identity, self._size, self._mode = (found.st_dev, found.st_ino), found.st_size, found.st_mode & 0o777
         self._engines: WeakSet[Connections] = WeakSet()
@@ -88,11 +92,13 @@ class HeldFile:
         self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not self._log_locks:
             with suppress(FileNotFoundError):  # a rollback journal
-                self._log_locks.append(LockFile.open(self.path.with_name(f"{self.path.name}-wal"), create=False))
+                self._log_locks.append(LockFile.open(_beside(self.path, _LOG), create=False))
                 for _ in range(_LOCK_TRIES):
                     if self._log_locks[0].lock(shared=True):
                         break
                     time.sleep(_LOCK_PAUSE_S)  # a reader asks just now whether the log is locked
+                with suppress(OSError):
+                    _write_note(self.path, self._identity[1], self._log_locks[0].stat().st_ino)
 
     def check(self, *_: object) -> None:
         """Check that the file at the path is still this one, and whole; also a listener of SQLAlchemy's events.
@@ -143,7 +149,7 @@ class HeldFile:
             engine.dispose()
         self._merge_log()
         self.connection.close()
-        _release(self._log_locks)
+        _release(self.path, self._log_locks)
 
     def _find(self) -> os.stat_result | None:
         """Return the status of the file at the path; None if this file is no longer there."""
@@ -228,16 +234,71 @@ class HeldFile:
         return None
 
 
-def _close(connection: sqlite3.Connection, locks: list[LockFile]) -> None:
+def _write_note(path: Path, file: int, log: int) -> None:
+    """Note which file a log belongs to, by their inodes."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(_beside(path, _NOTE), flags, private_mode(path.parent))
+    try:
+        os.write(descriptor, f"{file} {log}\n".encode("ascii"))
+    finally:
+        os.close(descriptor)
+
+
+def has_foreign_log(path: Path) -> bool:
+    """Whether the log beside a file belongs to a file that was at its path before."""
+    with suppress(OSError, ValueError):
+        file, log = map(int, _beside(path, _NOTE).read_text(encoding="ascii").split())
+        return _beside(path, _LOG).stat().st_ino == log and path.stat().st_ino != file
+    return False
+
+
+def _set_aside_foreign_log(path: Path) -> None:
+    """Rename the log of a former file, which SQLite would merge into this one.
+
+    Raises:
+        OSError: It cannot be renamed.
+        StorageError: A process still has the former file open.
+    """
+    if not has_foreign_log(path):
+        return
+    log, former = _beside(path, _LOG), _beside(path, "-wal-of-former-file")
+    lock = LockFile.open(log, create=False)
+    try:
+        if not lock.lock():
+            msg = (
+                f"storage {path} was replaced while another process had the former file open: stop that process "
+                f"(`fuser -v {log}` names it; `autotune serve`?), then use the same command again"
+            )
+            raise StorageError(msg)
+        if not lock.stat().st_size:
+            return
+        log.replace(former)
+        _beside(path, "-shm").unlink(missing_ok=True)
+    finally:
+        lock.close()
+    sys.stderr.write(
+        f"storage {path} was replaced after a process that wrote it had been killed: the newest results of the former "
+        f"file are not in this one, but in {former}\n"
+    )
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _close(path: Path, connection: sqlite3.Connection, locks: list[LockFile]) -> None:
     """Close the connection of a file whose engines are gone; do not wait for readers, who would stop this process."""
     with closing(connection), suppress(sqlite3.Error):
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-    _release(locks)
+    _release(path, locks)
 
 
-def _release(locks: list[LockFile]) -> None:
+def _release(path: Path, locks: list[LockFile]) -> None:
     while locks:
         locks.pop().close()
+    if not _beside(path, _LOG).exists():
+        with suppress(OSError):
+            _beside(path, _NOTE).unlink(missing_ok=True)
 
 
 _held: WeakValueDictionary[Path, HeldFile] = WeakValueDictionary()
@@ -284,8 +345,8 @@ def discard_file(path: Path) -> None:
     held = _held.pop(path.absolute(), None)
     if held is not None:
         held.close()
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for suffix in ("", _LOG, "-shm", _NOTE):
+        _beside(path, suffix).unlink(missing_ok=True)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def modes(folder, mask):
             store = StudyStore.create(url, "mine", definition(SPACE))
             add_trial(store, SPACE, SPACE.default(), took(2.0))
             files = [*made.iterdir(), made]
-            assert len(files) == 5  # the file, its log, the log's index, the lock
+            assert len(files) == 6  # the file, its log, the log's index and note, the lock
             return {stat.S_IMODE(one.stat().st_mode) for one in files}
 
 

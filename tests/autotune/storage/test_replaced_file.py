@@ -114,6 +114,54 @@ def test_a_storage_that_is_held_without_a_session_is_not_merged_into_its_success
     assert Labels.of(rescued.attribute("labels") or {}).note == "note"
 
 
+def test_no_other_process_writes_to_the_successor_of_a_storage_that_is_held(tmp_path, session):
+    path = tmp_path / "autotune.db"
+    sound = backup(tmp_path / "other")
+    before = dump(sound)
+    sound.replace(path)
+    labelled = warm.autotune(tmp_path, "storage", "label", "other", "--note", "mine")
+    assert labelled.returncode == 5
+    assert "was replaced while another process had the former file open" in labelled.stderr
+    lock, _ = session
+    with pytest.raises(StorageError, match=r"is in .*autotune-rescued\.db"):
+        lock.check()
+    assert dump(path) == before
+    held_file.close_held_files()
+    assert warm.autotune(tmp_path, "storage", "label", "other", "--note", "mine").returncode == 0
+    assert len(open_stored_study(f"sqlite:///{tmp_path / 'autotune-rescued.db'}", "mine").runs()) == 1
+
+
+KILLED = """
+import os, signal
+from autotune.storage.study_store import StudyStore
+from tests.support.fakes import definition, small_space
+
+StudyStore.create("sqlite:///autotune.db", "mine", definition(small_space()))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_the_log_of_a_killed_process_is_merged_into_its_own_file_only(tmp_path, is_replaced):
+    path, log = tmp_path / "autotune.db", tmp_path / "autotune.db-wal"
+    with (tmp_path / "log").open("wb") as output:
+        warm.start(tmp_path, ["-c", KILLED], os.environ, output).wait(60.0)
+    assert log.stat().st_size, (tmp_path / "log").read_text()
+    if is_replaced:
+        sound = backup(tmp_path / "other")
+        before = dump(sound)
+        sound.replace(path)
+    names = [study.name for study in open_stored_studies(f"sqlite:///{path}")]
+    assert names == ["other" if is_replaced else "mine"]
+    labelled = warm.autotune(tmp_path, "storage", "label", names[0], "--tag", "word")
+    assert labelled.returncode == 0, labelled.stderr
+    assert ("are not in this one, but in" in labelled.stderr) == is_replaced
+    assert [one.name for one in tmp_path.glob("autotune.db-*")] == ["autotune.db-wal-of-former-file"] * is_replaced
+    if is_replaced:
+        # Besides the label, nothing has changed.
+        assert set(before) - set(dump(path)) == set()
+
+
 def test_a_removed_storage_is_copied_to_a_new_file_once(tmp_path, session):
     lock, _ = session
     for _ in range(2):
