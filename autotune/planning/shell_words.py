@@ -12,8 +12,8 @@ _SHELLS = {"sh", "bash", "dash", "ksh", "zsh"}
 _COMMAND_OPTION = re.compile(r"-[a-z]*c")
 _OPERATOR = re.compile(r"[;|&<>()]+")
 _QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
-# What only a shell does: expand variables, commands and names of files, run several lines, and change itself.
-_EXPANSION = re.compile(r"[$`*?\[~{\n]")
+# What only a shell does: expand variables, commands, names of files, home folders and braces, and run several lines.
+_EXPANSION = re.compile(r"\S*(?:[$`*?\[\n]|(?<![^\s=:])~|\{\S*(?:,|\.\.)\S*\})\S*")
 _BUILTINS = {*("cd", "module", "ml", "ulimit", "umask", "export", "unset", "set", "source", ".", "exec", "eval")}
 _REMEDY = (
     "a study starts one program, without a shell: do what comes before it yourself (cd, module load, export), or write "
@@ -53,8 +53,16 @@ def read_shell_words(words: Sequence[str]) -> ShellWords:
         StudyFileError: The command needs a shell.
     """
     if len(words) == 1 and " " in words[0].strip() and not is_file(words[0]):
+        text = words[0].strip()
+        if expanded := _expanded(text):
+            msg = (
+                f"{text!r} has {expanded!r}, which a shell would expand, and a study starts none: give the words "
+                "without quotes around them all, so that your shell expands them; put single quotes around what is "
+                "meant literally; or write the line into a script and give that"
+            )
+            raise StudyFileError(msg)
         try:
-            return _parse(words[0])
+            return _parse(text)
         except ValueError:  # a quote that does not end
             return ShellWords(list(words))
     if len(words) == 3 and Path(words[0]).name in _SHELLS and _COMMAND_OPTION.fullmatch(words[1]):
@@ -70,9 +78,15 @@ def read_shell_words(words: Sequence[str]) -> ShellWords:
 
 def _needs_shell(text: str) -> bool:
     """Whether a shell would expand a part of the text, or starts it with a command of its own."""
+    return bool(_expanded(text)) or text.partition(" ")[0] in _BUILTINS
+
+
+def _expanded(text: str) -> str:
+    """Return the first word that a shell would expand."""
     # In double quotes, a shell expands variables and commands.
-    unquoted = _QUOTED.sub(lambda quoted: "$" if re.match(r'".*(?<!\\)[$`]', quoted[0], re.DOTALL) else "", text)
-    return _EXPANSION.search(unquoted) is not None or text.partition(" ")[0] in _BUILTINS
+    unquoted = _QUOTED.sub(lambda quoted: quoted[0] if re.match(r'".*(?<!\\)[$`]', quoted[0], re.DOTALL) else "", text)
+    found = _EXPANSION.search(unquoted)
+    return found[0] if found is not None else ""
 
 
 def _parse(text: str) -> ShellWords:
