@@ -317,6 +317,7 @@ def _race(rounds: ComparisonRounds, study: StudyFile, sound: Callable[[RoundTabl
     most, lost = study.verdict.rounds, frozenset[int]()
     if rounds.manager.gate.width > 1 or rounds.table().over_nodes:
         return replace(rounds, lost=partner).run_until(most)
+    rounds = replace(rounds, most=most)
     for count in range(_LEAST_ROUNDS, most + 1):
         table = replace(rounds, lost=lost | partner).run_until(count)
         able = sound(table)

@@ -124,7 +124,7 @@ class Duets(ComparisonRounds):
             if not self.manager.gate.at_most(2):
                 self.manager.check(idle=True)
             slots, todo = todo[:2], todo[2:]
-            table = self._run_duet(slots, table, todo, rounds * self._others)
+            table = self._run_duet(slots, table, todo, (self.most or rounds) * self._others)
             self._check_overlap(table)
         return table
 

@@ -184,6 +184,7 @@ class ComparisonRounds:
         used: The nodes on which the sides were chosen; other nodes are preferred.
         first: The number of the first round.
         lost: The sides that are not run any more.
+        most: The most rounds that may be made in all, for the display; 0 if it is the number that is asked for.
     """
 
     store: StudyStore
@@ -201,6 +202,7 @@ class ComparisonRounds:
     used: Collection[str] = ()
     first: int = 0
     lost: frozenset[int] = frozenset()
+    most: int = 0
 
     def table(self) -> RoundTable:
         """Return the stored runs of this series."""
@@ -252,7 +254,7 @@ class ComparisonRounds:
                 if todo:
                     self.manager.check(idle=True)
                 return table
-            for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, count, table)):
+            for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, self.most or count, table)):
                 slot, ended = in_flight.pop(task.key)
                 run = self.manager.finish(
                     ended, join_segments(None, outcome, task.segment) if task.segment else outcome
@@ -424,6 +426,7 @@ class ComparisonRounds:
         return Status(
             self.standings,
             budget=count,
+            open_ended=self.most > 0,
             finished=runs[0][0],
             running=running,
             left_s=left.least_s if left is not None else None,

@@ -141,7 +141,7 @@ def choose_mode(
     try:
         for count in range(1, _TRIED + 1):
             for tried in (rounds, duets)[:: 1 if count % 2 else -1]:
-                tried.run_until(count)
+                replace(tried, most=_TRIED).run_until(count)
     except TooShortError:
         return _report(ChosenMode(rounds, "the runs are too short for a duet"))
     found = slowdowns(rounds.table(), duets.table(), rounds.standings.metric, _TRIED)

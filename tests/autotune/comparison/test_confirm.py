@@ -269,6 +269,19 @@ def test_the_panel_shows_the_values_of_candidates_that_compete_without_the_defau
     assert [row.value.partition(" in ")[2] for row in display.status.compared] == ["2 rounds", "1 round"]
 
 
+def test_the_number_of_rounds_does_not_grow_while_candidates_compete(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8), (WINNER, 0.8))
+    budgets = set()
+
+    class Budgets(ListDisplay):
+        def update(self, status):
+            budgets.add((status.budget, status.open_ended))
+
+    with pytest.raises(KeyboardInterrupt):
+        confirm(store, manager(tmp_path, PaperExecutor(noisy(0.001), at_most=5), Budgets()), STUDY)
+    assert budgets == {(STUDY.verdict.rounds, True)}
+
+
 @pytest.mark.parametrize(("step", "count"), [(0.0, 3), (0.1, 6)])
 def test_drift_while_tuning_doubles_the_candidates(step, count):
     rng = np.random.default_rng(0)
