@@ -39,6 +39,18 @@ def replace_file(path: Path, text: str, *, private: bool = False, durable: bool 
         raise
 
 
+def write_output(path: Path, text: str) -> None:
+    """Write a file that the user has named, whole or not at all: an older file stays if that fails.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")  # a pipe or a terminal cannot be replaced
+    else:
+        replace_file(path.resolve(), text)
+
+
 def private_mode(folder: Path) -> int:
     """Return the mode of a new file in `folder`: for its user only, unless the folder is shared with a group.
 

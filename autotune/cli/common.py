@@ -12,6 +12,7 @@ import typer
 from autotune.cli.options import DEFAULT_STORAGE
 from autotune.durations import parse_duration_s
 from autotune.errors import ExitCode, is_interrupt
+from autotune.files import write_output
 from autotune.formatting import plain
 from autotune.locks import IfHeld
 from autotune.storage import address
@@ -135,7 +136,7 @@ def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
         echo(text, exact=True)
         return
     try:
-        target.write_text(text, encoding="utf-8")
+        write_output(target, text)
         target.chmod(mode)
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror}"

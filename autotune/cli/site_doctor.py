@@ -13,6 +13,7 @@ import typer
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.placement import check_site
 from autotune.errors import CannotRunHereError, ExitCode
+from autotune.files import write_output
 from autotune.formatting import plain_line
 from launchers.batch_systems.registry import find_batch_system
 from launchers.site import Site
@@ -153,7 +154,7 @@ def _make_folder() -> Path:
 
 def _write(target: Path, text: str) -> None:
     try:
-        target.write_text(text, encoding="utf-8")
+        write_output(target, text)
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror}"
         raise typer.BadParameter(msg, param_hint="--write") from None

@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from autotune.cli.common import echo, errors, output
 from autotune.errors import StudyFileError
+from autotune.files import write_output
 
 _COMMAND = "autotune.command"
 _STDOUT = "-"
@@ -97,12 +98,11 @@ def _write(name: str, text: str, *, force: bool) -> None:
     if path.suffix != ".toml":
         msg = f"{name}: a study file ends in .toml ({path.name or 'mine'}.toml); give a command after --"
         raise StudyFileError(msg)
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as written:
-            written.write(text)
-    except FileExistsError:
+    if path.exists() and not force:
         msg = f"{name} exists: replace it with --force, give another name, or print with -o -"
-        raise StudyFileError(msg) from None
+        raise StudyFileError(msg)
+    try:
+        write_output(path, text)
     except OSError as error:
         msg = f"cannot write {name}: {error.strerror}"
         raise StudyFileError(msg) from error

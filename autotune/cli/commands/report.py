@@ -13,7 +13,7 @@ from autotune.cli.completion import reference_files
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames, check_drawable
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
-from autotune.files import replace_file
+from autotune.files import write_output
 from autotune.formatting import as_sentence
 from autotune.storage.address import storage_url
 
@@ -281,11 +281,7 @@ def _replace_file(text: str, target: Path) -> None:
         typer.BadParameter: The file cannot be written.
     """
     try:
-        if target.exists() and not target.is_file():
-            # A pipe or a terminal cannot be replaced.
-            target.write_text(text, encoding="utf-8")
-        else:
-            replace_file(target.resolve(), text)
+        write_output(target, text)
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror or error}; name another file, or - for the output"
         raise typer.BadParameter(msg, param_hint="--output") from error

@@ -1,6 +1,8 @@
 """`autotune init`: a study file for any command, which can be checked and tuned as it is."""
 
+import errno
 import json
+import os
 import re
 import shlex
 import tomllib
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autotune import studyfile
+from autotune import files, studyfile
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.command_line import propose_knobs
@@ -248,6 +250,14 @@ def test_a_file_for_standard_input_is_named_by_an_option():
         ("cd case && mpirun -np 4 prog", "has '&&'"),
         ("module load gcc; prog", "has ';'"),
         ("prog | sort", "has '|'"),
+        ("prog $HOME/x", "has '$HOME/x', which a shell would expand"),
+        ('prog "--in=${HOME}/x"', "${HOME}/x"),
+        ("prog ~/x", "has '~/x'"),
+        ("prog --in *.dat", "has '*.dat'"),
+        ("prog $(nproc)", "has '$(nproc)'"),
+        ("prog -n `nproc`", "has '`nproc`'"),
+        ("prog x{1..3}.dat", "has 'x{1..3}.dat'"),
+        ("prog 1\nprog 2", "which a shell would expand"),
     ],
 )
 def test_a_command_that_needs_a_shell_is_a_mistake(tmp_path, run, command, words):
@@ -256,6 +266,11 @@ def test_a_command_that_needs_a_shell_is_a_mistake(tmp_path, run, command, words
     assert words in ended.stderr
     assert "write the line into a script and give that" in ended.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_no_shell_would_expand_stays_in_a_command_that_is_quoted_as_a_whole():
+    found = propose_knobs(["""prog '$HOME/x' "a*b" \\$x {y} a~b"""], {})
+    assert found.argv == ("prog", "$HOME/x", "a*b", "$x", "{{y}}", "a~b")
 
 
 def test_threads_of_the_callers_environment_are_those_of_each_rank():
@@ -326,6 +341,21 @@ def test_a_file_that_is_there_is_kept(tmp_path, run):
     assert (tmp_path / "other.toml").read_text() == "mine"
     assert run("init", "--force", "-o", "other.toml", "--", "ls", "-1").returncode == 0
     assert '"ls", "-1"' in (tmp_path / "other.toml").read_text()
+
+
+def test_a_full_disk_leaves_no_part_of_a_file_and_keeps_an_older_one(tmp_path, run, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "fsync", fail)
+        assert "No space left" in run("init", "--", "ls", "-1").stderr
+    assert list(tmp_path.iterdir()) == []
+    assert run("init", "--", "ls", "-1").returncode == 0
+    before = (tmp_path / "mine.toml").read_text()
+    monkeypatch.setattr(files.os, "fsync", fail)
+    assert run("init", "--force", "--", "ls", "-2").returncode == 2
+    assert (tmp_path / "mine.toml").read_text() == before
 
 
 def test_printed(tmp_path):
