@@ -43,6 +43,7 @@ REQUESTS = {
         ],
         400: [post("[" * 50_000)],
     },
+    "a body with more than 600 values": {422: [post(f'{{"study": {[1] * 601}}}')]},
     "a body with two lengths: `Content-Length` and `Transfer-Encoding`": {
         400: [
             post("{}", JSON + "Transfer-Encoding: chunked\r\n"),
