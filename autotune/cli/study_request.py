@@ -142,13 +142,11 @@ def choose(
 def find_stored(url: str, name: str) -> "ReadableStudy | None":
     """Return the stored study that a name means; None if it means a study that ships or a file, or nothing."""
     from autotune import studyfile
-    from autotune.storage.address import sqlite_path
-    from autotune.storage.stored_study import open_stored_studies
+    from autotune.storage.stored_study import find_stored_studies
 
-    path = sqlite_path(url)
-    if name in studyfile.catalogue() or Path(name).is_file() or (path is not None and not path.exists()):
+    if name in studyfile.catalogue() or Path(name).is_file():
         return None
-    return next((one for one in open_stored_studies(url) if one.name == name and one.definition.study), None)
+    return next((one for one in find_stored_studies(url) if one.name == name and one.definition.study), None)
 
 
 def _refuse_stored_name(name: str, url: str) -> None:

@@ -193,20 +193,25 @@ def open_stored_studies(url: str) -> list[ReadableStudy]:
     ]
 
 
+def find_stored_studies(url: str) -> list[ReadableStudy]:
+    """Return the same as `open_stored_studies`; nothing for a storage that is missing, or was never completed.
+
+    Raises:
+        StorageError: The storage cannot be read.
+    """
+    tables = _tables(url)
+    is_new = tables is None or _REVISIONS not in tables.names() or not tables.rows(_REVISION_OF)
+    return [] if is_new else open_stored_studies(url)
+
+
 def known_tables(url: str) -> Tables | None:
     """Return the tables of a storage; None if they are missing or of an unknown version.
 
     Raises:
         StorageError: The storage cannot be read.
     """
-    path = sqlite_path(url)
-    if path is None:
-        from autotune.storage.connection import ServerTables  # noqa: PLC0415  SQLAlchemy is for servers only
-
-        tables: Tables = ServerTables(url)
-    elif path.is_file():
-        tables = SqliteTables(url, path)
-    else:
+    tables = _tables(url)
+    if tables is None:
         return None
     names = tables.names()
     if not names >= {_STUDIES, _REVISIONS, _SCHEMA} or tables.rows(_VERSION_OF) != [(VERSION,)]:
@@ -214,6 +219,16 @@ def known_tables(url: str) -> Tables | None:
     kind = "postgresql" if is_postgresql(url) else url.partition(":")[0]
     revisions = tables.rows(_REVISION_OF)
     return tables if len(revisions) == 1 and are_known(kind, revisions[0][0]) else None
+
+
+def _tables(url: str) -> Tables | None:
+    """Return the tables of a storage; None if its file is missing."""
+    path = sqlite_path(url)
+    if path is not None:
+        return SqliteTables(url, path) if path.is_file() else None
+    from autotune.storage.connection import ServerTables  # noqa: PLC0415  SQLAlchemy is for servers only
+
+    return ServerTables(url)
 
 
 def _studies(tables: Tables) -> tuple[dict[str, int], dict[int, dict[str, str]]]:

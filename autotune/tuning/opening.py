@@ -30,10 +30,10 @@ from autotune.planning.missing_values import missing_values
 from autotune.planning.prepare import Prepared, prepare, secret_notes
 from autotune.records.study import REPLAY_NOTICE
 from autotune.scheduling.memory_bounds import carry_over_excess
-from autotune.storage.address import sqlite_path, state_folder
+from autotune.storage.address import state_folder
 from autotune.storage.connection import Patience
 from autotune.storage.damage import left_out_if_damaged
-from autotune.storage.stored_study import check_continues, open_stored_studies, open_stored_study
+from autotune.storage.stored_study import check_continues, find_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
@@ -160,8 +160,7 @@ def open_study(
 
 def _name_same_study(settings: SessionSettings, definition: Definition, display: Display) -> None:
     """Print a line if a new study could continue a stored one that has another name, as that of a copied file."""
-    path = sqlite_path(settings.url)
-    stored = [] if path is not None and not path.exists() else open_stored_studies(settings.url)
+    stored = find_stored_studies(settings.url)
     same = []
     for study in stored:
         with left_out_if_damaged(study.name):

@@ -10,7 +10,7 @@ from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.cli.tables import Column, fit_table
 from autotune.formatting import configuration_text
-from autotune.storage.address import sqlite_path, storage_url
+from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from autotune.results.known_configurations import KnownConfiguration
@@ -130,14 +130,10 @@ def _results_here(storage: str, shipped: Collection[str]) -> "dict[str, TuningRe
     """Return the results in a storage of each study that ships, by name."""
     from autotune.results.tuning_result import NOT_TUNED, tuning_result_of
     from autotune.storage.damage import left_out_if_damaged
-    from autotune.storage.stored_study import open_stored_studies
+    from autotune.storage.stored_study import find_stored_studies
 
-    url = storage_url(storage)
-    path = sqlite_path(url)
-    if path is not None and not path.exists():
-        return dict.fromkeys(shipped, NOT_TUNED)  # a missing storage is no error: nothing was tuned yet
     here = {}
-    for store in open_stored_studies(url):
+    for store in find_stored_studies(storage_url(storage)):  # a missing storage is no error: nothing was tuned yet
         if store.name in shipped:
             with left_out_if_damaged(store.name):
                 here[store.name] = tuning_result_of(store)

@@ -11,7 +11,7 @@ from autotune.cli.notify import notify_at_end
 from autotune.cli.options import AnyStudyArgument, InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
 from autotune.formatting import configuration_text
-from autotune.storage.address import sqlite_path, storage_url
+from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -175,12 +175,9 @@ def _load_study(name: str, input_file: str | None, session: SessionOptions) -> "
     """Return the stored study of that name, or else the study of a study file, and the settings of its session."""
     from autotune import studyfile
     from autotune.cli.study_request import choose
-    from autotune.storage.stored_study import open_stored_studies
+    from autotune.storage.stored_study import find_stored_studies
 
-    url = storage_url(session.storage)
-    path = sqlite_path(url)
-    is_new = path is not None and not path.exists()
-    if input_file is None and not is_new and name in [store.name for store in open_stored_studies(url)]:
+    if input_file is None and name in [store.name for store in find_stored_studies(storage_url(session.storage))]:
         return session.load_stored(name)
     study = choose(name, None, input_file)
     return session.resolve_study(study, study.name, studyfile.find(name))

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from autotune.storage import schema
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore
@@ -11,7 +13,9 @@ from tests.autotune.storage.test_versions import PAPER
 from tests.support import storages
 from tests.support.command_line import run_main
 from tests.support.fakes import small_space, took
+from tests.support.quick_study import quick_sections
 from tests.support.stored import add_trial
+from tests.support.warm import autotune
 
 OPTUNA = "v3.2.0.a"
 SPACE = small_space()
@@ -52,3 +56,21 @@ def test_a_storage_that_is_not_there_is_not_made(tmp_path, monkeypatch):
     assert ended.returncode == 5
     assert "no storage at autotune.db" in ended.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+STUDY = r"""
+objective = "command"
+[options]
+argv = ["sh", "-c", "echo took {x}"]
+metrics = [{ name = "took_s", unit = "s", pattern = 'took (\S+)' }]
+""" + quick_sections(trials=2, high=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["study ./mine.toml", "studies", "sweep ./mine.toml --over x --repeats 1"])
+def test_a_storage_that_was_never_completed_is_a_new_one(tmp_path, words):
+    # A process was killed, or the disk was full, when it had just made the file.
+    (tmp_path / "autotune.db").touch()
+    (tmp_path / "mine.toml").write_text(STUDY)
+    ended = autotune(tmp_path, *words.split())
+    assert ended.returncode == 0, ended.stderr

@@ -15,7 +15,7 @@ from autotune.storage import optuna_storage, schema
 from autotune.storage.connection import tables_engine, writing_engine
 from autotune.storage.contents import read_contents
 from autotune.storage.measurement_store import MeasurementStore
-from autotune.storage.stored_study import open_stored_studies, open_stored_study
+from autotune.storage.stored_study import find_stored_studies, open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore, study_names
 from tests.autotune.storage.test_measurement_store import THREE
@@ -147,6 +147,7 @@ def test_a_storage_on_a_full_disk_is_completed_by_the_same_command(tmp_path, mon
         for read in (study_names, open_stored_studies):
             with pytest.raises(StorageError, match="no studies"):
                 read(address)
+        assert find_stored_studies(address) == []
         assert read_contents(address).studies == 0
         assert not MeasurementStore.read(address).has_studies()
         if transaction is not each_table_committed:
