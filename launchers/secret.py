@@ -17,8 +17,8 @@ _SPACE = "space"
 
 # Names of secrets, by words that `_` separates: those that Sentry and gitleaks look for, and those of known programs.
 _SECRET = re.compile(
-    r"SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:^|_)CREDS|JWT|WEBHOOK|CONN(?:ECTION)?_?STR|AUTHORIZATION"
-    r"|(?:API|ACCESS|PRIVATE|AUTH)_?KEY|TOKEN\d*$|_(?:KEY|PWD|PASS|PAT)$|(?:SSH|DB)PASS$"
+    r"SECRET|PASSW|PASSPHRASE|PASSCODE|CREDENTIAL|(?:^|_)CREDS|JWT|WEBHOOK|CONN(?:ECTION)?_?STR|AUTHORIZATION"
+    r"|(?:API|ACCESS|PRIVATE|AUTH|MASTER)_?KEY|TOKEN\d*$|_(?:KEY|PWD|PASS|PAT)$|(?:SSH|DB|ROOT|BIND)P(?:ASS|WD?)$"
     r"|(?:^|_)(?:O?AUTH|DSN|COOKIE|BEARER)$",
     re.IGNORECASE,
 )
@@ -37,8 +37,10 @@ _WORD_BREAK = re.compile(r"[-.]|(?<=[a-z])(?=[A-Z])")
 # Match a password in a URL, unless a parameter fills it in: between the user's name and the host, or in the query.
 _URL_USER = re.compile(r"(?<=://)([^\s/?#:@]*:)(?!\{[^{}@]*\}@[^\s/@]*(?:[\s/]|$))([^\s/]+)(?=@)")
 _URL_QUERY = re.compile(r"([?&]([\w.-]+)=)(?!\{[^{}]*\}(?:[\s&#\"']|$))([^\s&#\"']+)")
-# Matches a word that gives a value to a name: `--token=x`, `API_KEY=x`, `Authorization: x`.
-_ASSIGNMENT = re.compile(r"(-{0,2}([A-Za-z][\w.-]*)(?:=|:\s+))(.+)", re.DOTALL)
+# Match a token in the place of a user's name.
+_URL_TOKEN = re.compile(r"(?<=https://)(?!\{[^{}@]*\}@)[^\s/?#:@]+(?=@[^\s/@])")
+# Matches a word that gives a value to a name: `--token=x`, `API_KEY=x`, `++model.api_key=x`, `Authorization: x`.
+_ASSIGNMENT = re.compile(r"([-+]{0,2}([A-Za-z][\w.-]*)(?:=|:\s+))(.+)", re.DOTALL)
 _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)")
 # Values that no secret has.
 _PLAIN_VALUE = re.compile(r"[-+]?[\d.]{1,5}|true|false|yes|no|on|off|none", re.IGNORECASE)
@@ -60,7 +62,7 @@ def mask_urls(text: str) -> str:
     """Return a text with a mask in place of the passwords of its URLs."""
     if "://" not in text:
         return text
-    text = _URL_USER.sub(rf"\g<1>{MASK}", text)
+    text = _URL_TOKEN.sub(MASK, _URL_USER.sub(rf"\g<1>{MASK}", text))
     return _URL_QUERY.sub(lambda pair: f"{pair[1]}{MASK}" if is_secret(pair[2]) else pair[0], text)
 
 

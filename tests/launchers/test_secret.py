@@ -49,7 +49,7 @@ SECRET_NAMES = [
     "AUTH SINGULARITY_DOCKER_PASSWORD GOOGLE_APPLICATION_CREDENTIALS NETLIFY_CREDS SENTRY_DSN DSN",
     "AZURE_STORAGE_CONNECTION_STRING SLACK_WEBHOOK_URL SLURM_JWT SSH_PRIVATE_KEY privateKey accessKey",
     "db.password api-key auth-token HTTP_AUTHORIZATION X_COOKIE OPENAI_API_KEY2_TOKEN TOKEN PASSWORD",
-    "client_secret SORT_API_KEY",
+    "client_secret SORT_API_KEY MASTERKEY PASSCODE BINDPW ROOTPASS",
 ]
 
 OTHER_NAMES = [
@@ -82,6 +82,7 @@ def test_other_names_are_not_secret(names):
         ("https://:sesame@host/x", "https://:***@host/x"),
         ("a https://h/x?size=3&api_key=sesame&n=1 b", "a https://h/x?size=3&api_key=***&n=1 b"),
         ("ssh://git@host:22/x?size=3", "ssh://git@host:22/x?size=3"),
+        ("a https://sesame@host/x https://{user}@host b", "a https://***@host/x https://{user}@host b"),
         ("http://host:8080/a@b:c", "http://host:8080/a@b:c"),
         ("ada:x@host", "ada:x@host"),
         ("redis://u:{pw}@h:1/{n} redis://u:{pw}@sesame@{h}", "redis://u:{pw}@h:1/{n} redis://u:***@{h}"),
@@ -97,6 +98,7 @@ def test_passwords_in_urls_are_masked(text, masked):
     ("words", "masked"),
     [
         (["./a", "--password=x", "-n", "3"], ["./a", "--password=***", "-n", "3"]),
+        (["./a", "++logger.api_key=x", "+size=3"], ["./a", "++logger.api_key=***", "+size=3"]),
         (["./a", "--auth-token", SECRET, "in"], ["./a", "--auth-token", "***", "in"]),
         (["env", f"API_KEY={SECRET}", "./a"], ["env", "API_KEY=***", "./a"]),
         (["curl", "-H", f"Authorization: Bearer {SECRET}"], ["curl", "-H", "Authorization: ***"]),
