@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -31,6 +32,9 @@ _REMOVED_SOON = (".nfs", ".fuse_hidden")
 """NFS and FUSE rename a removed file that is open, and remove it when it is closed."""
 _DESCRIPTORS = Path("/proc/self/fd")
 _LOG, _NOTE = "-wal", "-held"
+_LONGEST_NOTE = 100
+_PLAIN_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""In a folder where others can write, a pipe or a link may have the name."""
 
 
 class CautiousConnection(sqlite3.Connection):
@@ -203,10 +207,9 @@ class HeldFile:
         return f"{head}; everything that was stored is in {copy}: move that to {self.path}, {again}"
 
     def _copy(self) -> Path:
-        count = 1
-        while True:
-            copy = self.path.with_name(f"{self.path.stem}-rescued{f'-{count}' if count > 1 else ''}{self.path.suffix}")
-            count += 1
+        for number in count(1):
+            ending = f"-{number}" if number > 1 else ""
+            copy = self.path.with_name(f"{self.path.stem}-rescued{ending}{self.path.suffix}")
             with suppress(FileExistsError):
                 os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self._mode))
                 break
@@ -236,7 +239,7 @@ class HeldFile:
 
 def _write_note(path: Path, file: int, log: int) -> None:
     """Note which file a log belongs to, by their inodes."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _PLAIN_FILE
     descriptor = os.open(_beside(path, _NOTE), flags, private_mode(path.parent))
     try:
         os.write(descriptor, f"{file} {log}\n".encode("ascii"))
@@ -247,7 +250,11 @@ def _write_note(path: Path, file: int, log: int) -> None:
 def has_foreign_log(path: Path) -> bool:
     """Whether the log beside a file belongs to a file that was at its path before."""
     with suppress(OSError, ValueError):
-        file, log = map(int, _beside(path, _NOTE).read_text(encoding="ascii").split())
+        descriptor = os.open(_beside(path, _NOTE), os.O_RDONLY | _PLAIN_FILE)
+        try:
+            file, log = map(int, os.read(descriptor, _LONGEST_NOTE).split())
+        finally:
+            os.close(descriptor)
         return _beside(path, _LOG).stat().st_ino == log and path.stat().st_ino != file
     return False
 
@@ -261,7 +268,9 @@ def _set_aside_foreign_log(path: Path) -> None:
     """
     if not has_foreign_log(path):
         return
-    log, former = _beside(path, _LOG), _beside(path, "-wal-of-former-file")
+    log = _beside(path, _LOG)
+    names = (_beside(path, f"{_LOG}-of-former-file{f'-{number}' if number > 1 else ''}") for number in count(1))
+    former = next(name for name in names if not name.exists())
     lock = LockFile.open(log, create=False)
     try:
         if not lock.lock():

@@ -162,6 +162,12 @@ def test_the_log_of_a_killed_process_is_merged_into_its_own_file_only(tmp_path, 
         assert set(before) - set(dump(path)) == set()
 
 
+def test_a_pipe_in_the_place_of_the_note_stops_no_command(tmp_path):
+    os.mkfifo(tmp_path / "autotune.db-held")
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "mine", definition(SPACE))
+    assert [study.name for study in open_stored_studies(store.url)] == ["mine"]
+
+
 def test_a_removed_storage_is_copied_to_a_new_file_once(tmp_path, session):
     lock, _ = session
     for _ in range(2):
