@@ -29,7 +29,7 @@ def keep_results(mark: str, runs: Iterable[Run], say: Callable[[str], None]) -> 
         try:
             replace_file(folder / RESULT_FILE, json.dumps(place | {"record": run.to_dict()}))
             with (folder.parent / LIST_FILE).open("a", encoding="utf-8") as file:
-                file.write(f"{folder.name}\n")
+                file.write(f"\n{folder.name}\n")  # a full disk may have cut the last name
                 file.flush()
                 os.fsync(file.fileno())
             say(f"run {folder.name}: its result is kept in {folder}; use the same command again to store it")

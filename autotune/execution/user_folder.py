@@ -52,16 +52,21 @@ def _make_other_folder() -> Path:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if (noted := noted_folder(note)) is not None:
                 return noted
-            folder = tempfile.mkdtemp(prefix="atu-", dir=TEMPORARY)
-            file.truncate(0)
-            file.write(folder)
+            folder = Path(tempfile.mkdtemp(prefix="atu-", dir=TEMPORARY))
+            try:
+                file.truncate(0)
+                file.write(str(folder))
+                file.flush()
+            except OSError:
+                folder.rmdir()
+                raise
     except OSError as error:
         msg = (
             f"{usual_folder()} belongs to somebody else, and {note}, which would name another folder, cannot be "
             f"written: {error.strerror}; let AUTOTUNE_USER_FOLDER name a folder of yours, with a short path"
         )
         raise CannotRunHereError(msg) from error
-    return Path(folder)
+    return folder
 
 
 def private_folder(folder: Path) -> Path:

@@ -182,3 +182,12 @@ def test_an_empty_list_is_removed(session):
     (nothing.runs / LIST_FILE).touch()
     nothing.restore()
     assert not (nothing.runs / LIST_FILE).exists()
+
+
+def test_a_name_that_a_full_disk_has_cut_hides_no_later_result(tmp_path, monkeypatch):
+    session = Session(tmp_path, monkeypatch)
+    session.runs.mkdir()
+    (session.runs / LIST_FILE).write_text("cut")
+    kept = session.lose(2)
+    Session(tmp_path, monkeypatch).restore()
+    assert not kept.exists()

@@ -1,5 +1,6 @@
 """The folder for locks and sockets, which only this user may enter."""
 
+import errno
 import os
 import pwd
 import stat
@@ -91,6 +92,25 @@ def test_without_a_home_the_variable_is_the_remedy(temporary, tmp_path):
     (tmp_path / "home").write_text("")
     with pytest.raises(CannotRunHereError, match=r"belongs to somebody else, and .*let AUTOTUNE_USER_FOLDER name"):
         user_folder()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
+def test_a_home_without_room_leaves_no_folder(temporary, monkeypatch):
+    def fail():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full(*words, **options):
+        file = opened(*words, **options)
+        file.flush = fail
+        return file
+
+    opened = os.fdopen
+    monkeypatch.setattr(module.os, "fdopen", full)
+    usual_folder().mkdir()
+    os.chown(usual_folder(), 65534, 65534)
+    with pytest.raises(CannotRunHereError, match="cannot be written: No space left"):
+        user_folder()
+    assert list(temporary.iterdir()) == [usual_folder()]
 
 
 def test_a_folder_of_ours_is_used_without_a_look_at_the_home(temporary, monkeypatch):
