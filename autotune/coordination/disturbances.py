@@ -20,6 +20,7 @@ from autotune.records.series import SeriesKind
 from autotune.records.study import Purpose, Run
 from autotune.statistics.sensitivity import ObservedRun, Sensitivity, sensitivity
 from autotune.studyfile import NOISE_MODES, NoiseMode, NoiseSection, StudyFile
+from launchers.mpi import spinning_ranks
 from launchers.noise.disturbance import NOTABLE_SHARE
 from objectives.base import FailureKind, Metric
 
@@ -279,14 +280,8 @@ def _explain_timeout(run: RunInFlight, outcome: Outcome) -> Outcome:
     taken = outcome.disturbance.taken_share
     if outcome.failure is not FailureKind.TIMED_OUT or taken is None or taken < NOTABLE_SHARE:
         return outcome
-    message = f"{outcome.message}; {outcome.disturbance.describe()}"
-    job = run.task.job
-    if any(part.mpi is not None and part.mpi.ranks > 1 for part in job.parts or (job,)):
-        message += (
-            ", and MPI ranks spin while they wait for each other: set OMPI_MCA_mpi_yield_when_idle=1, with which those "
-            "of Open MPI let others run meanwhile, or use fewer ranks"
-        )
-    return replace(outcome, message=message)
+    reasons = (outcome.message, outcome.disturbance.describe(), spinning_ranks(run.job))
+    return replace(outcome, message="; ".join(filter(None, reasons)))
 
 
 def _is_beyond(limit: float, outcome: Outcome) -> bool:

@@ -11,6 +11,7 @@ from autotune.records.occupancy import Occupancy
 from autotune.records.outcome import DISTURBED
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
+from launchers.mpi import spinning_ranks
 from launchers.noise.disturbance import NOTABLE_SHARE
 from objectives.base import Metric
 
@@ -77,7 +78,8 @@ def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> 
     """
     if not metric.is_pace:
         return None
-    behind = [run.outcome.disturbance for run in runs if run.series == (verdict or TUNING) and run.outcome.complete]
+    counted = [run for run in runs if run.series == (verdict or TUNING) and run.outcome.complete]
+    behind = [run.outcome.disturbance for run in counted]
     shares = [one.taken_share for one in behind if one.taken_share is not None]
     unknown = sum(one.taken_share is None and (one.others_share or 0.0) >= NOTABLE_SHARE for one in behind)
     doubts = []
@@ -87,6 +89,7 @@ def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> 
             f"others took {median(shares):.0%} of these runs' time (median): this is the gain beside them, not on a "
             f"quiet machine{threads}"
         )
+        doubts += filter(None, [next(filter(None, (spinning_ranks(run.job) for run in counted)), "")])
     if unknown:
         doubts.append(f"what others took from {unknown} of {len(behind)} of these runs is not known")
     return "; ".join(doubts) or None

@@ -3,7 +3,14 @@
 Each is a module with one value of `MpiStartCommand`; `registry` lists them.
 """
 
-from launchers.mpi.registry import flavour_record, recorded_flavour, script_flavour, start_command, start_commands
+from launchers.mpi.registry import (
+    flavour_record,
+    recorded_flavour,
+    script_flavour,
+    spinning_ranks,
+    start_command,
+    start_commands,
+)
 from launchers.mpi.start_command import (
     CannotStartRanksError,
     MpiFlavour,
@@ -25,6 +32,7 @@ __all__ = [
     "notes",
     "recorded_flavour",
     "script_flavour",
+    "spinning_ranks",
     "start_command",
     "start_commands",
 ]

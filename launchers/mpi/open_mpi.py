@@ -93,4 +93,5 @@ OPEN_MPI = MpiStartCommand(
     environment=_environment,
     notes=_notes,
     interface="openmpi",
+    yielding=("OMPI_MCA_mpi_yield_when_idle", "1"),
 )

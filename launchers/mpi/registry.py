@@ -71,6 +71,23 @@ def recorded_flavour(job: Mapping[str, Any]) -> MpiFlavour:
     return MpiFlavour(start_command(record["kind"]), version, path, record.get("single_copy", True))
 
 
+def spinning_ranks(job: Mapping[str, Any]) -> str:
+    """Return that the ranks of a recorded job spin while they wait, and what lets others run meanwhile.
+
+    It is empty if they do not spin, if nothing is known against it, or if the job has fewer than two ranks.
+    """
+    for part in (job, *job.get("parts", ())):
+        mpi, resources = part.get("mpi"), part.get("resources", {})
+        capacity = resources.get("cores", 1) * resources.get("threads_per_core", 1)
+        if not mpi or not part.get("flavour") or not 1 < mpi["ranks"] <= capacity:
+            continue
+        kind = recorded_flavour(part).kind
+        if kind.yielding is not None and kind.yielding[0] not in part.get("environment", {}):
+            variable = "=".join(kind.yielding)
+            return f"MPI ranks spin while they wait for each other: with {variable} those of {kind} let others run then"
+    return ""
+
+
 def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
     """Return the recorded flavour by its plain name, since a job script may run with other modules loaded."""
     flavour = recorded_flavour(job)

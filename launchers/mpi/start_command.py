@@ -109,6 +109,8 @@ class MpiStartCommand:
         notes: Notes for the user about how it starts ranks, given the same.
         interface: The binary interface of its library `libmpi`.
         allocation_variable: The variable that is set where it can start ranks, if it can do so only in an allocation.
+        yielding: The variable, with its value, that makes waiting ranks let others use their core; None if no variable
+            does.
     """
 
     name: str
@@ -120,6 +122,7 @@ class MpiStartCommand:
     notes: Callable[["MpiFlavour", int], tuple[str, ...]] = _no_notes
     interface: Literal["openmpi", "mpich"] = "mpich"
     allocation_variable: str | None = None
+    yielding: tuple[str, str] | None = None
 
     def __str__(self) -> str:
         return self.name

@@ -25,6 +25,7 @@ from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.node_spread import NodeSpread
 from autotune.statistics.ratio_words import change_text, times
 from autotune.statistics.verdict import Verdict
+from launchers.mpi import spinning_ranks
 from tests.docs.page import Page
 
 SPEAKERS = (
@@ -59,6 +60,7 @@ SPEAKERS = (
     Preference.sentence,
     noise_sentence,
     taken_doubt,
+    spinning_ranks,
     PointVerdict.sentence,
     PointVerdict._judgement,
     MetricPairs.words,

@@ -131,7 +131,7 @@ GOLDEN = [
         "mpirun -np 16 --map-by :OVERSUBSCRIBE --bind-to none --mca mpi_yield_when_idle 1",
     ),
     (MPICH, job(4, cpus=(2, 3)), ONLINE, "mpiexec -n 4 -bind-to none"),
-    (INTEL_MPI, job(4, cpus=(2, 3)), ONLINE, "mpirun -n 4 -genv I_MPI_PIN 0"),
+    (INTEL_MPI, job(4, cpus=(2, 3)), ONLINE, "mpirun -n 4 -genv I_MPI_PIN 0 -genv I_MPI_WAIT_MODE 1"),
     (
         SRUN,
         job(4, cpus=(2, 3)),

@@ -7,7 +7,7 @@ import pytest
 from autotune.coordination.disturbances import Disturbances, noise_mode
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.execution.task import Task
+from autotune.execution.task import Task, describe_job
 from autotune.records.outcome import DISTURBED
 from autotune.records.series import TUNING, WARM_UP
 from autotune.records.study import Purpose
@@ -16,8 +16,9 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import NoiseSection
 from autotune.tuning.loop import TuningLoop
-from launchers import Job
-from launchers.mpi import MpiStart
+from launchers import Job, Resources
+from launchers.mpi import MpiFlavour, MpiStart
+from launchers.mpi.open_mpi import OPEN_MPI
 from objectives.base import FailureKind, Metric
 from tests.support.contests import rounds_of
 from tests.support.fakes import (
@@ -163,9 +164,8 @@ def test_a_comparison_that_refuses_disturbed_runs_ends_with_a_sentence(tmp_path)
 
 @pytest.mark.parametrize(("ranks", "says"), [(1, False), (2, True)])
 def test_a_run_of_spinning_ranks_that_timed_out_beside_others_says_so(tmp_path, ranks, says):
-    run = in_flight(tmp_path)
-    job = replace(run.task.job, mpi=MpiStart(ranks))
-    run = replace(run, planned=replace(run.planned, task=replace(run.task, job=job)))
+    job = Job(("paper",), tmp_path, mpi=MpiStart(ranks), resources=Resources(ranks))
+    run = replace(in_flight(tmp_path), job=describe_job(job, MpiFlavour(OPEN_MPI)))
     ended = replace(failed(FailureKind.TIMED_OUT, "was stopped"), conditions={"taken_share": 0.8, "others_share": 0.87})
     message = Disturbances(SECONDS, "accept").judge(run, ended).message
     assert "was stopped; others took 80% of its time" in message

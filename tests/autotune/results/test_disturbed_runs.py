@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+
+from autotune.execution.task import describe_job
 from autotune.records.outcome import ANOTHER_PACE, DISTURBED
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
@@ -9,6 +12,12 @@ from autotune.results.disturbed_runs import disturbance_sentence, taken_doubt, t
 from autotune.results.summary import summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
+from launchers import Job, Resources
+from launchers.mpi import MpiFlavour, MpiStart
+from launchers.mpi.intel_mpi import INTEL_MPI
+from launchers.mpi.mpich import MPICH
+from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.mpi.srun import SRUN
 from objectives.base import Metric
 from tests.support.fakes import SECONDS, definition, small_space, took
 from tests.support.stored import add_trial
@@ -73,3 +82,28 @@ def test_runs_of_which_nobody_knows_what_others_took_are_counted():
     said = "what others took from 2 of 5 of these runs is not known"
     assert taken_doubt(behind(0.0, 0.0, 0.0) + unseen, SECONDS, VERDICT) == said
     assert taken_doubt(behind(None, others_share=0.01), SECONDS, VERDICT) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks_on_cores", "environment", "variable"),
+    [
+        (OPEN_MPI, (2, 2), {}, "OMPI_MCA_mpi_yield_when_idle=1"),
+        (INTEL_MPI, (2, 2), {}, "I_MPI_WAIT_MODE=1"),
+        (OPEN_MPI, (1, 2), {}, ""),
+        (OPEN_MPI, (2, 2), {"OMPI_MCA_mpi_yield_when_idle": "1"}, ""),
+        # More ranks than cores: autotune itself lets them yield.
+        (OPEN_MPI, (4, 2), {}, ""),
+        # The start command does not say which MPI it starts, or no variable is known.
+        (SRUN, (2, 2), {}, ""),
+        (MPICH, (2, 2), {}, ""),
+    ],
+)
+def test_the_doubt_offers_what_lets_spinning_ranks_yield(tmp_path, kind, ranks_on_cores, environment, variable):
+    ranks, cores = ranks_on_cores
+    job = Job(("solve",), tmp_path, environment, mpi=MpiStart(ranks), resources=Resources(cores))
+    described = describe_job(job, MpiFlavour(kind))
+    said = taken_doubt([replace(one, job=described) for one in behind(0.5, 0.5)], SECONDS, VERDICT)
+    assert said.startswith("others took 50% of")
+    assert ("ranks spin" in said, variable in said) == (bool(variable), True)
+    quiet = [replace(one, job=described) for one in behind(0.01, 0.01)]
+    assert taken_doubt(quiet, SECONDS, VERDICT) is None
