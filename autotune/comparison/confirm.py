@@ -258,24 +258,14 @@ def _choose_winner(
         store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True
     )
     chosen_mode = rounds_in_mode(rounds, study.verdict.mode)
-    places = range(1, len(sides))
-
-    def sound(table: RoundTable) -> set[int]:
-        limits = standings_of(store, study.repeats.statistic).limits
-        return {
-            index
-            for index in places
-            if limits.keeps(selection.candidates[index - 1].number) and not table.failures(index)
-        }
-
-    table = _race(chosen_mode, study, sound)
+    table = _race(chosen_mode, study)
     keeping = _filter_by_limits(store, manager, study, selection.candidates)
     if not keeping:
         return None
     effects = _effects(table, standings)
     reliable = [
         index
-        for index in places
+        for index in range(1, len(sides))
         if selection.candidates[index - 1] in keeping and table.is_reliable(index) and effects.count(index)
     ]
     if not reliable:
@@ -301,7 +291,7 @@ def _choose_winner(
     return selection.candidates[simplest - 1]
 
 
-def _race(rounds: ComparisonRounds, study: StudyFile, sound: Callable[[RoundTable], set[int]]) -> RoundTable:
+def _race(rounds: ComparisonRounds, study: StudyFile) -> RoundTable:
     """Run the rounds of the candidates; return their runs.
 
     A candidate that has clearly lost against a sound one does not run again. Where runs wait in a queue, or must work
@@ -310,7 +300,6 @@ def _race(rounds: ComparisonRounds, study: StudyFile, sound: Callable[[RoundTabl
     Args:
         rounds: The rounds of the default and the candidates.
         study: The study file.
-        sound: Returns the sides that keep the limits and have not failed.
     """
     # In turns the default is not needed here; in a duet it is the partner of each candidate.
     partner = frozenset[int]() if isinstance(rounds, Duets) else frozenset({0})
@@ -320,7 +309,12 @@ def _race(rounds: ComparisonRounds, study: StudyFile, sound: Callable[[RoundTabl
     rounds = replace(rounds, most=most)
     for count in range(_LEAST_ROUNDS, most + 1):
         table = replace(rounds, lost=lost | partner).run_until(count)
-        able = sound(table)
+        limits = standings_of(rounds.store, study.repeats.statistic).limits
+        able = {
+            index
+            for index, side in enumerate(rounds.sides)
+            if index and side.trial is not None and limits.keeps(side.trial) and not table.failures(index)
+        }
         if not able - lost:
             # The candidate that beat the others fails now, so the others compete again.
             lost = frozenset()

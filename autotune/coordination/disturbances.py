@@ -13,7 +13,9 @@ from statistics import median
 from typing import Self
 
 from autotune.coordination.neighbours import NEVER_QUIET, is_measured
+from autotune.coordination.quiet_machine import QuietMachine
 from autotune.coordination.runs import RunInFlight
+from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.series import SeriesKind
@@ -212,20 +214,23 @@ class Disturbances:
         if self.patience is not None:
             self.patience.lose(seconds)
 
-    def wait_at_most_s(self) -> float:
-        """How long a comparison may wait for a quiet machine, in seconds; 0 on one that is never quiet."""
-        return 0.0 if any(self._never_quiet.values()) else max(self.patience_s, 0.0)
-
-    def stays_busy(self, words: str) -> None:
-        """Stop waiting for a quiet machine, and let disturbed runs of comparisons count.
+    def wait_until_quiet(self, machine: QuietMachine, display: Display, check: Callable[[], None]) -> None:
+        """Wait for a while if others may use the machine; if they stay, let disturbed runs of comparisons count.
 
         Raises:
-            CannotRunHereError: The study refuses disturbed runs.
+            CannotRunHereError: Others stay, and the study refuses disturbed runs.
         """
-        if self.mode == "refuse":
-            msg = f"this machine is not quiet: {words}\n{NEVER_QUIET}, then use the same command again"
-            raise CannotRunHereError(msg)
-        self._give_up_quiet(tuning=False)
+        # A look takes a second, and on a machine that is never quiet nothing follows from it.
+        if not self.suspects or any(self._never_quiet.values()):
+            return
+        waited_s, use = machine.wait(display, check, max(self.patience_s, 0.0))
+        self.lose(waited_s)
+        if not use.is_quiet:
+            if self.mode == "refuse":
+                msg = f"this machine is not quiet: {use.words()}\n{NEVER_QUIET}, then use the same command again"
+                raise CannotRunHereError(msg)
+            self._give_up_quiet(tuning=False)
+        self.suspects = False
 
     @property
     def is_busy(self) -> bool:
@@ -236,11 +241,6 @@ class Disturbances:
     def is_disturbed(self, outcome: Outcome) -> bool:
         """Whether other processes can have changed the value of a run by more than the study's noise."""
         return _is_beyond(self.sensitivity.threshold, outcome)
-
-    @property
-    def may_run_again(self) -> bool:
-        """Whether a disturbed run is repeated."""
-        return self.mode != "refuse"
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -13,9 +13,10 @@ from autotune.coordination.neighbours import Neighbours
 from autotune.coordination.nodes import Nodes
 from autotune.coordination.quiet_machine import QuietMachine
 from autotune.coordination.run_factory import RunFactory
-from autotune.coordination.run_gate import LongestRuns, RunGate
+from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.runs import PlannedRun, RunInFlight
+from autotune.coordination.walltime import WallTimes
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError
 from autotune.execution.capping import Cap
@@ -79,7 +80,7 @@ class RunManager:
 
     def for_objective(self, objective: Objective) -> Self:
         """Return a manager of another objective's runs, which learns separately how slow they are."""
-        gate = replace(self.gate, longest=LongestRuns())
+        gate = replace(self.gate, walltimes=WallTimes(self.gate.walltimes.site_s))
         return replace(self, factory=replace(self.factory, objective=objective), gate=gate)
 
     def prepare(  # noqa: PLR0913  by keyword
@@ -153,7 +154,7 @@ class RunManager:
         resources = self.pool.take(task.job.resources) if self.gate.admits(task) else None
         if resources is None:
             return None
-        task = self.gate.with_walltime(replace(task, job=replace(task.job, resources=resources)))
+        task = self.gate.walltimes.set_for(replace(task, job=replace(task.job, resources=resources)))
         placed = replace(planned, task=task)
         described = describe_job(placed.task.job, self.flavour, on_site=bool(self.registry.scheduler))
         return RunInFlight(placed, datetime.now(UTC).isoformat(), described)
@@ -170,14 +171,8 @@ class RunManager:
         Raises:
             CannotRunHereError: Others use it, and the study refuses disturbed runs.
         """
-        judge = self.disturbances
-        if self.quiet is None or judge is None or not judge.suspects or self.in_flight:
-            return
-        waited_s, use = self.quiet.wait(self.display, lambda: self.check(idle=True), judge.wait_at_most_s())
-        judge.lose(waited_s)
-        if not use.is_quiet:
-            judge.stays_busy(use.words())
-        judge.suspects = False
+        if self.quiet is not None and self.disturbances is not None and not self.in_flight:
+            self.disturbances.wait_until_quiet(self.quiet, self.display, lambda: self.check(idle=True))
 
     def check(self, *, idle: bool = False) -> None:
         """Check that the session may continue, as `RunGate.check` does.
@@ -269,7 +264,7 @@ class RunManager:
         if outcome.code == REFUSED:
             return None
         if outcome.code == DISTURBED:
-            if self.disturbances is None or not self.disturbances.may_run_again:
+            if self.disturbances is None or self.disturbances.mode == "refuse":
                 return None
         elif task.attempt > self.factory.retries and not no_try:
             return None

@@ -14,6 +14,7 @@ from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.session_settings import SessionSettings, storage_patience_s
+from autotune.coordination.walltime import WallTimes
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
@@ -256,7 +257,7 @@ def open_run_manager(opened: Opened) -> Iterator[RunManager]:
             settings.pause,
             jobs_stay=bool(place.scheduler),
             check_held=opened.lock.check,
-            walltime_s=None if settings.queue is None else settings.queue.site.walltime_s,
+            walltimes=WallTimes(None if settings.queue is None else settings.queue.site.walltime_s),
         )
         stored = opened.store.runs()
         for run in stored:

@@ -45,37 +45,46 @@ def test_a_quiet_machine_costs_nothing_and_a_short_study_may_wait_for_a_minute(t
 def test_where_nothing_is_made_again_there_is_no_patience(mode):
     ours = judge(mode=mode)
     ours.lose(1e9)
-    assert ours.wait_at_most_s() > 1e9
+    assert ours.patience_s > 1e9
 
 
 def busy_manager(tmp_path, mode="wait"):
-    """Return a manager of runs on a machine that others use all the time, and its waits."""
-    manager, waits = managed(Neighbour([]), tmp_path, display=ListDisplay()), []
+    """Return a manager of runs on a machine that others use all the time, its waits, and the uses that it saw."""
+    manager, waits, seen = managed(Neighbour([]), tmp_path, display=ListDisplay()), [], []
     manager.disturbances = judge(runs=1, mode=mode)
-    manager.quiet = QuietMachine((0,), 0.0 if mode == "refuse" else 600.0, lambda _: Use(0.87, "788 py"), waits.append)
-    return manager, waits
+
+    def look(_):
+        seen.append(Use(0.87, "788 py"))
+        return seen[-1]
+
+    manager.quiet = QuietMachine((0,), 0.0 if mode == "refuse" else 600.0, look, waits.append)
+    return manager, waits, seen
 
 
 def test_a_comparison_goes_on_when_the_study_would_take_too_long(tmp_path):
-    manager, waits = busy_manager(tmp_path)
+    manager, waits, seen = busy_manager(tmp_path)
     manager.wait_until_quiet()
     assert sum(waits) == 60.0
     manager.disturbances.suspects = True
+    looks = len(seen)
     manager.wait_until_quiet()
     assert sum(waits) == 60.0
+    # Each look takes a second, in every run of a comparison.
+    assert len(seen) == looks
     assert manager.disturbances.is_busy
 
 
 def test_no_comparison_waits_after_a_tuning_that_was_disturbed_all_the_time(tmp_path):
-    manager, waits = busy_manager(tmp_path)
+    manager, waits, seen = busy_manager(tmp_path)
     for _ in range(9):
         manager.disturbances.judge(in_flight(tmp_path), taken(0.5))
     manager.wait_until_quiet()
     assert not waits
+    assert not seen
 
 
 def test_a_study_that_refuses_disturbed_runs_does_not_begin_on_a_busy_machine(tmp_path):
-    manager, waits = busy_manager(tmp_path, mode="refuse")
+    manager, waits, _ = busy_manager(tmp_path, mode="refuse")
     with pytest.raises(
         CannotRunHereError, match=r"not quiet: others use 87% of the cores, process 788 py\n.*noise wait"
     ):

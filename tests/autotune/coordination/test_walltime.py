@@ -8,6 +8,7 @@ import pytest
 
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.run_gate import RunGate
+from autotune.coordination.walltime import WallTimes
 from autotune.execution.capping import Cap
 from autotune.execution.segments import Segment
 from autotune.execution.task import CUT_SHORT, Task
@@ -23,7 +24,7 @@ HOUR_S = 3600.0
 
 
 def gate_after(*runs: tuple[float, int], site_s: float | None = HOUR_S) -> RunGate:
-    gate = RunGate(walltime_s=site_s)
+    gate = RunGate(walltimes=WallTimes(site_s))
     for elapsed_s, cores in runs:
         gate.learn(took(elapsed_s), cores)
     return gate
@@ -46,31 +47,31 @@ def task(cores: int = 4, **changes) -> Task:
     ],
 )
 def test_a_job_is_asked_the_time_that_suffices_by_the_runs_so_far(runs, cores, walltime_s):
-    assert gate_after(*runs).with_walltime(task(cores)).job.walltime_s == walltime_s
+    assert gate_after(*runs).walltimes.set_for(task(cores)).job.walltime_s == walltime_s
 
 
 def test_a_limit_of_the_run_decides_if_it_is_lower():
     gate, job = gate_after((100.0, 4)), replace(task().job, time_limit_s=200.0)
-    assert gate.with_walltime(task(job=job)).job.walltime_s is None
-    assert gate.with_walltime(task(cap=Cap(SECONDS, 90.0, 90.0))).job.walltime_s is None
-    assert gate.with_walltime(task(cap=Cap(SECONDS, 900.0, 900.0))).job.walltime_s == 300.0
+    assert gate.walltimes.set_for(task(job=job)).job.walltime_s is None
+    assert gate.walltimes.set_for(task(cap=Cap(SECONDS, 90.0, 90.0))).job.walltime_s is None
+    assert gate.walltimes.set_for(task(cap=Cap(SECONDS, 900.0, 900.0))).job.walltime_s == 300.0
 
 
 def test_nothing_is_known_of_a_leg_of_a_training_nor_needed_without_a_batch_system():
-    assert gate_after((2.0, 4)).with_walltime(task(segment=Segment(3, 9, SECONDS))).job.walltime_s is None
-    assert gate_after((2.0, 4), site_s=None).with_walltime(task()).job.walltime_s is None
+    assert gate_after((2.0, 4)).walltimes.set_for(task(segment=Segment(3, 9, SECONDS))).job.walltime_s is None
+    assert gate_after((2.0, 4), site_s=None).walltimes.set_for(task()).job.walltime_s is None
 
 
 def test_failed_runs_say_nothing_of_how_long_others_take():
     gate = gate_after((2.0, 4))
     gate.learn(replace(failed(FailureKind.TIMED_OUT), usage=took(900.0).usage), 4)
-    assert gate.with_walltime(task()).job.walltime_s == 60.0
+    assert gate.walltimes.set_for(task()).job.walltime_s == 60.0
 
 
 def test_runs_on_another_input_are_learnt_separately(tmp_path):
     manager = managed(PaperExecutor(bowl), tmp_path, gate=gate_after((2.0, 4)))
     other = manager.for_objective(PaperObjective())
-    assert other.gate.with_walltime(task()).job.walltime_s is None
+    assert other.gate.walltimes.set_for(task()).job.walltime_s is None
 
 
 @pytest.mark.parametrize(("code", "attempt"), [(CUT_SHORT, 1), (LOST, 2)])
