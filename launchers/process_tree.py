@@ -74,10 +74,10 @@ def start_time(pid: int) -> int | None:
     return None if not fields or fields[0] in {b"Z", b"X"} else int(fields[19])
 
 
-def ticks_unless_nice(pid: int) -> int:
-    """Return how many clock ticks a process has run; 0 if it is gone, or gives way to others by its niceness."""
+def cpu_ticks(pid: int, *, nice: bool) -> int:
+    """Return how many clock ticks a process has run; 0 if it is gone, or, without `nice`, has a positive niceness."""
     fields = _stat(pid)
-    return int(fields[11]) + int(fields[12]) if len(fields) > 16 and int(fields[16]) <= 0 else 0
+    return int(fields[11]) + int(fields[12]) if len(fields) > 16 and (nice or int(fields[16]) <= 0) else 0
 
 
 def _stat(pid: int) -> list[bytes]:

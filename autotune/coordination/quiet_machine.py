@@ -13,7 +13,7 @@ from autotune.display.console import Display, duration
 from autotune.studyfile import NoiseMode, NoiseSection
 from launchers.cpus import threads_of_all
 from launchers.noise.meter import PROC, parse_cpu_times
-from launchers.process_tree import ticks_unless_nice
+from launchers.process_tree import cpu_ticks
 
 # Share of the cores' time. An idle machine uses one or two percent.
 _BUSY = 0.1
@@ -47,7 +47,8 @@ def use_by_others(cpus: Collection[int]) -> Use | None:
     """Measure for a moment how others use these CPUs, while no run of ours is in flight; None if the kernel does not
     show it.
 
-    The other hardware threads of the same cores count as well. Processes with a positive nice value do not.
+    The other hardware threads of the same cores count as well. Processes with a positive nice value do not, where they
+    give way to others.
     """
     before, own_s = _times(), time.process_time()
     time.sleep(_LOOK_S)
@@ -62,8 +63,20 @@ def use_by_others(cpus: Collection[int]) -> Use | None:
 
 def _times() -> dict[int, tuple[float, float]]:
     with suppress(OSError):
-        return parse_cpu_times(Path(PROC, "stat").read_text(encoding="ascii", errors="replace"), nice=False)
+        text = Path(PROC, "stat").read_text(encoding="ascii", errors="replace")
+        return parse_cpu_times(text, nice=not _gives_way())
     return {}
+
+
+def _gives_way() -> bool:
+    """Whether niced processes give way to runs.
+
+    They do not where the kernel shares the cores between sessions first: a niceness then counts within its session only
+    (sched(7), "The autogroup feature"), and each run has a session of its own.
+    """
+    with suppress(OSError):
+        return Path(PROC, "sys", "kernel", "sched_autogroup_enabled").read_bytes().strip() != b"1"
+    return True
 
 
 def _busiest() -> str:
@@ -80,7 +93,8 @@ def _busiest() -> str:
 
 
 def _ticks() -> dict[int, int]:
-    return {pid: ticks_unless_nice(pid) for pid in map(int, filter(str.isdigit, os.listdir(PROC)))}  # noqa: PTH208
+    nice = not _gives_way()
+    return {pid: cpu_ticks(pid, nice=nice) for pid in map(int, filter(str.isdigit, os.listdir(PROC)))}  # noqa: PTH208
 
 
 @dataclass

@@ -65,13 +65,18 @@ def test_the_mode_says_whether_there_is_a_wait():
     assert QuietMachine.of((0,), NoiseSection(wait_s=5.0), "refuse").patience_s == 0.0
 
 
-def looked_at(monkeypatch, folder):
-    """Return the use of CPUs 0 and 1: 0 computes for 0.4 s, and 2 during the whole measurement."""
+def looked_at(monkeypatch, folder, groups=False):
+    """Return the use of CPUs 0 and 1: 0 computes for 0.4 s, and 2 during the whole measurement.
+
+    Niced processes use 0 and 1 for 0.5 s; with `groups` the kernel shares the cores between sessions first.
+    """
     stats = iter(["cpu0 100 0 0 0\ncpu1 0 0 0 0\ncpu2 0 0 0 0\n", "cpu0 140 50 0 0\ncpu1 0 50 0 0\ncpu2 50 0 0 0\n"])
     monkeypatch.setattr(quiet_machine, "PROC", str(folder))
     monkeypatch.setattr(quiet_machine.time, "sleep", lambda _: None)
     monkeypatch.setattr(quiet_machine.time, "process_time", lambda: 1.0)
     monkeypatch.setattr(quiet_machine.Path, "read_text", lambda *_, **__: next(stats))
+    (folder / "sys" / "kernel").mkdir(parents=True)
+    (folder / "sys" / "kernel" / "sched_autogroup_enabled").write_text(f"{groups:d}\n")
     monkeypatch.setattr(quiet_machine, "_busiest", lambda: "788 python")
     return use_by_others((0, 1))
 
@@ -79,6 +84,11 @@ def looked_at(monkeypatch, folder):
 def test_use_is_that_of_the_given_cores_without_nice_processes(monkeypatch, tmp_path):
     monkeypatch.setattr("launchers.cpus.CPUS", str(tmp_path))
     assert looked_at(monkeypatch, tmp_path) == Use(pytest.approx(0.4), "788 python")
+
+
+def test_nice_processes_count_where_their_niceness_means_nothing_to_runs(monkeypatch, tmp_path):
+    monkeypatch.setattr("launchers.cpus.CPUS", str(tmp_path))
+    assert looked_at(monkeypatch, tmp_path, groups=True) == Use(1.0, "788 python")
 
 
 def test_what_computes_on_the_other_hardware_thread_of_a_core_counts(monkeypatch, tmp_path):
