@@ -16,7 +16,7 @@ from math import log
 
 from autotune.comparison.duets import Duets
 from autotune.comparison.findings import changes, present_verdict, standings_of
-from autotune.comparison.pairs import pairs_wanted
+from autotune.comparison.pairs import pairs_affordable, pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
 from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
 from autotune.comparison.time_left import pairs_left
@@ -212,7 +212,8 @@ def run_pairs(
     table, inputs = rounds.table(), rounds.store.definition.mixed_inputs
     verdict = _with_pairs(verdict, table, inputs)
     while True:
-        wanted = pairs_wanted(verdict.pairs, settings, rounds.standings.metric)
+        affordable = pairs_affordable(rounds.store.runs(), len(verdict.pairs), settings)
+        wanted = pairs_wanted(verdict.pairs, settings, rounds.standings.metric, affordable)
         ended = len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1))
         # Pairs of an earlier session may be enough for a verdict that was not stored yet. Fewer than the minimum mean
         # nothing, so do not store a verdict on them.

@@ -1,8 +1,11 @@
 """How many pairs of fresh runs of a trial and the default a verdict needs."""
 
 from collections.abc import Sequence
-from math import sqrt
+from math import inf, sqrt
+from statistics import fmean
 
+from autotune.records.series import SeriesKind
+from autotune.records.study import Run
 from autotune.statistics.verdict import pairs_needed, precise_enough, precision, ratio_interval
 from autotune.studyfile import VerdictSection
 from objectives.base import Metric
@@ -11,7 +14,22 @@ Pairs = tuple[tuple[float, float], ...]
 """The (default, trial) values, in the metric's unit."""
 
 
-def pairs_wanted(pairs: Sequence[tuple[float, float]], settings: VerdictSection, metric: Metric) -> int:
+_PAIRED = frozenset({SeriesKind.VERDICT, SeriesKind.DUET})
+
+
+def pairs_affordable(runs: Sequence[Run], pairs: int, settings: VerdictSection) -> float:
+    """Return how many pairs the verdict's share of the tuning's core-seconds pays for, given the runs with `pairs`."""
+    tuning = sum(run.core_s for run in runs if run.series.is_tuning)
+    paired = [run.core_s for run in runs if run.series.kind in _PAIRED]
+    if not tuning or not sum(paired):
+        return inf
+    choosing = sum(run.core_s for run in runs if run.series.kind is SeriesKind.SELECT)
+    return pairs + (settings.of_tuning * tuning - choosing - sum(paired)) // (2.0 * fmean(paired))
+
+
+def pairs_wanted(
+    pairs: Sequence[tuple[float, float]], settings: VerdictSection, metric: Metric, affordable: float = inf
+) -> int:
     """Return the number of pairs that the precision asked for needs, judged by the pairs so far.
 
     There are at most three looks. The first is after `settings.pairs` pairs. Each look places the next one where its
@@ -20,7 +38,8 @@ def pairs_wanted(pairs: Sequence[tuple[float, float]], settings: VerdictSection,
     are, and repeated looking costs chance of a false gain (Lan & DeMets, Biometrika 70, 1983). The cost is known, since
     signed ranks at successive looks have the same joint distribution for any noise: after looks at 8, 13 and 20 pairs,
     4.9 % of the winners that gain nothing look better at 95 %. The real share is smaller, because a look stops for
-    precision and not for a gain: see `benchmarks/verdicts/trust.py`.
+    precision and not for a gain: see `benchmarks/verdicts/trust.py`. More than `settings.pairs` are made only as far as
+    they are `affordable`, which depends on costs and not on the gain.
     """
     wanted = settings.pairs
     for latest in latest_looks(settings)[1:]:
@@ -31,7 +50,7 @@ def pairs_wanted(pairs: Sequence[tuple[float, float]], settings: VerdictSection,
         if precision(interval) <= enough:
             break
         wanted = min(latest, max(wanted + 1, pairs_needed(interval, wanted, enough)))
-    return wanted
+    return wanted if wanted <= affordable else max(settings.pairs, int(affordable))
 
 
 def latest_looks(settings: VerdictSection) -> tuple[int, int, int]:

@@ -3,17 +3,18 @@
 A goal compares what tuning found with the default in fresh runs, and says whether that has been done.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from autotune.comparison.confirm import confirm, confirm_point
 from autotune.comparison.confirm_table import confirm_table, is_confirmed
-from autotune.comparison.pairs import pairs_wanted
+from autotune.comparison.pairs import pairs_affordable, pairs_wanted
 from autotune.comparison.verified_inputs import verify_on_inputs
 from autotune.coordination.run_manager import RunManager
 from autotune.planning.prepare import Prepared
 from autotune.records.limit import breaks
-from autotune.records.study import State
+from autotune.records.study import Run, State
 from autotune.results.summary import FrontSummary, Summary, summarise
 from autotune.scheduling.repeats import RepeatScheduler
 from autotune.statistics.verdict import Verdict
@@ -71,9 +72,10 @@ class OneWinner:
         confirm(store, manager, self.study)
         verify_on_inputs(store, manager, self.study, self.prepared.verified)
 
-    def is_confirmed(self, store: StudyStore, summary: Summary) -> bool:  # noqa: ARG002  the summary says it all
+    def is_confirmed(self, store: StudyStore, summary: Summary) -> bool:
         """Whether winner and default have enough pairs, on the study's input and on those of weight 0."""
-        if not self._is_winner_compared(summary):
+        runs = store.runs()
+        if not self._is_winner_compared(runs, summary):
             return False
         verdict, metric = summary.present_verdict, summary.standings.metric
         if verdict is None or not verdict.significant(metric):
@@ -81,7 +83,7 @@ class OneWinner:
         compared = {(one.name, one.digest): one for one in summary.verified}
         for wanted in self.prepared.verified:
             found = compared.get((wanted.name, wanted.digest))
-            if found is None or not (found.why or self._has_enough_pairs(found.verdict, metric)):
+            if found is None or not (found.why or self._has_enough_pairs(runs, found.verdict, metric)):
                 return False
         return True
 
@@ -89,7 +91,7 @@ class OneWinner:
         """Whether a stopped trial may still win, because the trial that it lost to breaks a limit."""
         return _has_capped_candidate(self.study, summary)
 
-    def _is_winner_compared(self, summary: Summary) -> bool:
+    def _is_winner_compared(self, runs: Sequence[Run], summary: Summary) -> bool:
         standings, verdict = summary.standings, summary.present_verdict
         if self.needs_tuning(summary):
             return False
@@ -98,12 +100,14 @@ class OneWinner:
             return True
         if verdict is None or self.study.verdict.mode not in {verdict.mode, verdict.mode_asked}:
             return False
-        return self._has_enough_pairs(verdict, standings.metric)
+        return self._has_enough_pairs(runs, verdict, standings.metric)
 
-    def _has_enough_pairs(self, verdict: Verdict, metric: Metric) -> bool:
+    def _has_enough_pairs(self, runs: Sequence[Run], verdict: Verdict, metric: Metric) -> bool:
         if verdict.given_up:
             return True
-        return verdict.known and len(verdict.pairs) >= pairs_wanted(verdict.pairs, self.study.verdict, metric)
+        pairs, settings = verdict.pairs, self.study.verdict
+        affordable = pairs_affordable(runs, len(pairs), settings)
+        return verdict.known and len(pairs) >= pairs_wanted(pairs, settings, metric, affordable)
 
 
 @dataclass(frozen=True)

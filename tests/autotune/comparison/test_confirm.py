@@ -61,10 +61,14 @@ def test_no_gain_is_reported_as_no_gain(store, tmp_path):
 
 def test_a_noisy_machine_gets_more_pairs_and_a_doubt(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    # Tuning cost less than the least number of pairs.
     verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), STUDY)
-    assert len(verdict.pairs) == 12
+    assert len(verdict.pairs) == 6
     assert "doubt: the interval is wide" in summarise(store).best_text()
-    quiet = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), STUDY)
+    costly = STUDY.model_copy(update={"verdict": STUDY.verdict.model_copy(update={"of_tuning": 100.0})})
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), costly)
+    assert len(verdict.pairs) == 12
+    quiet = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.5))), costly)
     assert quiet == verdict
 
 

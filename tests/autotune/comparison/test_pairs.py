@@ -5,11 +5,13 @@ from math import exp
 import numpy as np
 import pytest
 
-from autotune.comparison.pairs import latest_looks, pairs_wanted
+from autotune.comparison.pairs import latest_looks, pairs_affordable, pairs_wanted
+from autotune.records.series import TUNING, Series
+from autotune.records.study import Run
 from autotune.statistics.signed_rank import null_distribution
 from autotune.statistics.verdict import ratio_interval
 from autotune.studyfile import VerdictSection
-from tests.support.fakes import SECONDS
+from tests.support.fakes import SECONDS, took
 
 EIGHT = VerdictSection()
 
@@ -78,3 +80,26 @@ def test_looks_bound_the_chance_of_a_false_gain_for_any_stopping_rule():
         statistic = np.where(noise[:, :count] < 0.0, ranks, 0).sum(axis=1)
         gained |= null_distribution(count)[statistic] <= 0.025
     assert 0.04 < gained.mean() < 0.05
+
+
+def spent(series, seconds, count=1, trial=0):
+    return [Run({"np": 8}, trial, series, outcome=took(seconds), job={"resources": {"cores": 1}})] * count
+
+
+@pytest.mark.parametrize(
+    ("tuning_s", "most"),
+    [
+        (0.0, 20),  # a study whose trials were recorded
+        (50.0, 8),  # the eight pairs are more than half of it
+        (100.0, 9),
+        (1000.0, 20),
+    ],
+)
+def test_more_than_the_least_number_are_made_while_they_cost_half_of_the_tuning(tuning_s, most):
+    # Choosing took 12 s and the eight pairs 32 s: of half of 100 s, 6 s are left, which pay for one pair more.
+    runs = spent(Series.select([1, 2]), 2.0, 6) + spent(Series.verdict(1), 2.0, 16)
+    runs += spent(TUNING, tuning_s) if tuning_s else []
+    noisy = drawn(np.random.default_rng(0), 1.0)
+    affordable = pairs_affordable([*runs, *spent(TUNING.aside, 900.0)], 8, EIGHT)
+    assert min(pairs_wanted(noisy, EIGHT, SECONDS, affordable), 20) == most
+    assert pairs_wanted(noisy[:3], EIGHT, SECONDS, affordable) == 8
