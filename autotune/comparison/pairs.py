@@ -14,6 +14,8 @@ Pairs = tuple[tuple[float, float], ...]
 """The (default, trial) values, in the metric's unit."""
 
 
+# Nobody minds a verdict of a minute, whatever the tuning took.
+_FREE_CORE_S = 60.0
 _PAIRED = frozenset({SeriesKind.VERDICT, SeriesKind.DUET})
 
 
@@ -24,7 +26,8 @@ def pairs_affordable(runs: Sequence[Run], pairs: int, settings: VerdictSection) 
     if not tuning or not sum(paired):
         return inf
     choosing = sum(run.core_s for run in runs if run.series.kind is SeriesKind.SELECT)
-    return pairs + (settings.of_tuning * tuning - choosing - sum(paired)) // (2.0 * fmean(paired))
+    left_s = max(settings.of_tuning * tuning, _FREE_CORE_S) - choosing - sum(paired)
+    return pairs + left_s // (2.0 * fmean(paired))
 
 
 def pairs_wanted(

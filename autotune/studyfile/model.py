@@ -173,9 +173,10 @@ class VerdictSection(Section):
     """How the winner is chosen among the best `candidates`, in `rounds`, and compared with the baseline.
 
     The comparison takes from `pairs` to `max_pairs` pairs of runs, until the half-width of the interval is at most
-    `precision` (relative) or `of_gain` of the gain, whichever is larger. More than `pairs` are made only while choosing and
-    comparing cost less than `of_tuning` of the tuning's core-seconds. The pairs are spread over at least `nodes` nodes. By `mode`, the two runs of a pair are made one after the other or side by side; `auto` decides that on a
-    machine that other processes use.
+    `precision` (relative) or `of_gain` of the gain, whichever is larger. More than `pairs` are made only while choosing
+    and comparing cost less than `of_tuning` of the tuning's core-seconds, or a core-minute. The pairs are spread over
+    at least `nodes` nodes. By `mode`, the two runs of a pair are made one after the other or side by side; `auto`
+    decides that on a machine that other processes use.
     """
 
     candidates: int = Field(default=3, ge=1)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.errors import NothingWorkedError
 from tests.support.awk_study import STUDY, held_session
 from tests.support.command_line import run_main
 from tests.support.warm import autotune
@@ -94,6 +95,20 @@ def test_confirming_again_runs_nothing_unless_more_is_asked(tuned, monkeypatch):
     more = json.loads(autotune(tuned, "confirm", "mine", "--pairs", "7", "--json").stdout)
     assert len(more["verdict"]["pairs"]) == 7
     assert runs() == before + 2
+
+
+@pytest.mark.parametrize("asked", [("--max-pairs", "40"), ("--precision", "0.01")])
+def test_pairs_that_are_asked_for_are_made_whatever_tuning_cost(tuned, monkeypatch, asked):
+    sections = []
+
+    def see(study, *_):
+        sections.append(study.verdict)
+        raise NothingWorkedError("seen")
+
+    monkeypatch.chdir(tuned)
+    monkeypatch.setattr("autotune.tuning.session.confirm_study", see)
+    run_main("confirm", "mine", *asked)
+    assert sections[0].of_tuning > 1e6
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])

@@ -87,19 +87,19 @@ def spent(series, seconds, count=1, trial=0):
 
 
 @pytest.mark.parametrize(
-    ("tuning_s", "most"),
+    ("tuning_s", "run_s", "most"),
     [
-        (0.0, 20),  # a study whose trials were recorded
-        (50.0, 8),  # the eight pairs are more than half of it
-        (100.0, 9),
-        (1000.0, 20),
+        (0.0, 20.0, 20),  # a study whose trials were recorded
+        (500.0, 20.0, 8),  # the eight pairs cost more than half of it
+        (1000.0, 20.0, 9),  # of 500 s, 60 s are left, and a pair costs 40 s
+        (10000.0, 20.0, 20),
+        (50.0, 2.0, 12),  # a minute is free, of which 16 s are left
     ],
 )
-def test_more_than_the_least_number_are_made_while_they_cost_half_of_the_tuning(tuning_s, most):
-    # Choosing took 12 s and the eight pairs 32 s: of half of 100 s, 6 s are left, which pay for one pair more.
-    runs = spent(Series.select([1, 2]), 2.0, 6) + spent(Series.verdict(1), 2.0, 16)
+def test_more_than_the_least_number_are_made_while_they_cost_half_of_the_tuning(tuning_s, run_s, most):
+    runs = spent(Series.select([1, 2]), run_s, 6) + spent(Series.verdict(1), run_s, 16)
     runs += spent(TUNING, tuning_s) if tuning_s else []
     noisy = drawn(np.random.default_rng(0), 1.0)
     affordable = pairs_affordable([*runs, *spent(TUNING.aside, 900.0)], 8, EIGHT)
-    assert min(pairs_wanted(noisy, EIGHT, SECONDS, affordable), 20) == most
+    assert pairs_wanted(noisy, EIGHT, SECONDS, affordable) == most
     assert pairs_wanted(noisy[:3], EIGHT, SECONDS, affordable) == 8
