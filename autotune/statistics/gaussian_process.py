@@ -277,8 +277,7 @@ def fit_kernel(  # noqa: PLR0913  by keyword
     """
     sizes = tuple(sizes) or (x.shape[1],)
     mean, scale = _standard(y, spread)
-    squares = [((x[:, None, part] - x[None, :, part]) ** 2).reshape(len(x) ** 2, -1) for part in columns_of(sizes)]
-    posterior = MinusLogPosterior(squares, (y - mean) / scale, runs, priors)
+    posterior = MinusLogPosterior(x, sizes, (y - mean) / scale, runs, priors)
     start = np.concatenate(
         [
             *(np.full(size, log(0.5 * sqrt(max(size, 1)))) for size in sizes),
@@ -301,10 +300,13 @@ class MinusLogPosterior:
     A kernel is the logarithms of its d length scales, of the noise, and of the variances of its parts.
     """
 
-    def __init__(self, squares: Sequence[Array], z: Array, runs: Array, priors: Priors) -> None:
-        """Take squared differences of points by part, (n * n, columns) each, and standardised values `z`, (n,)."""
-        self._squares, self._z, self._runs = squares, z, runs
-        self._sizes = [part.shape[1] for part in squares]
+    def __init__(self, x: Array, sizes: Sequence[int], z: Array, runs: Array, priors: Priors) -> None:
+        """Take points `x`, (n, d), the number of columns of each part, and standardised values `z`, (n,)."""
+        self._z, self._runs, self._sizes = z, runs, sizes
+        # Each pair of points once: the factorisation reads nothing above the diagonal.
+        self._pairs = np.tril_indices(len(x), -1)
+        first, second = self._pairs
+        self._squares = [(x[first, part] - x[second, part]) ** 2 for part in columns_of(sizes)]
         middles = [np.full(size, priors.scale.middle + 0.5 * log(max(size, 1))) for size in self._sizes]
         others = [priors.noise, *priors.signals]
         self._middles = np.concatenate([*middles, [prior.middle for prior in others]])
@@ -318,27 +320,36 @@ class MinusLogPosterior:
         parts, slopes = [], []
         for squares, columns, log_signal in zip(self._squares, columns_of(self._sizes), kernel[d + 1 :], strict=True):
             signal, inverse = np.exp(log_signal), np.exp(-2.0 * kernel[columns])
-            s = np.sqrt(5.0 * (squares @ inverse).reshape(n, n))
+            s = np.sqrt(5.0 * (squares @ inverse))
             decay = np.exp(-s)
             correlations = (1.0 + s + s * s / 3.0) * decay
             parts.append((signal, correlations))
             slopes.append((signal * (-5.0 / 6.0) * (1.0 + s) * decay, inverse))
         try:
-            factor = Factor.of(reduce(np.add, (signal * correlations for signal, correlations in parts)), noises)
+            factor = Factor.of(self._covariance(parts), noises)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(kernel)
         weights = factor.weights(self._z)
         slope = factor.weights(np.eye(n)) - np.outer(weights, weights)
+        diagonal, of_pairs = np.diag(slope), slope[self._pairs]
         gradient = np.empty_like(kernel)
         for squares, columns, (by_distance, inverse) in zip(
             self._squares, columns_of(self._sizes), slopes, strict=True
         ):
-            gradient[columns] = -((slope * by_distance).reshape(-1) @ squares) * inverse
-        gradient[d] = 0.5 * float(np.diag(slope) @ noises)
-        gradient[d + 1 :] = [0.5 * float((slope * correlations).sum()) * signal for signal, correlations in parts]
+            gradient[columns] = -2.0 * ((of_pairs * by_distance) @ squares) * inverse
+        gradient[d] = 0.5 * float(diagonal @ noises)
+        gradient[d + 1 :] = [
+            (0.5 * diagonal.sum() + float(of_pairs @ correlations)) * signal for signal, correlations in parts
+        ]
         value = 0.5 * float(self._z @ weights) + factor.half_log_determinant
         away = (kernel - self._middles) / self._spreads
         return value + 0.5 * float(away @ away), gradient + away / self._spreads
+
+    def _covariance(self, parts: Sequence[tuple[float, Array]]) -> Array:
+        """Return the lower triangle of the covariance, (n, n); parts have a variance and the correlations of pairs."""
+        covariance = np.diag(np.full(len(self._z), sum(signal for signal, _ in parts)))
+        covariance[self._pairs] = reduce(np.add, (signal * correlations for signal, correlations in parts))
+        return covariance
 
 
 def columns_of(sizes: Sequence[int]) -> list[slice]:

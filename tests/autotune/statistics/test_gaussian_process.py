@@ -28,9 +28,7 @@ def posterior_of(seed, sizes):
     """Return minus the logarithm of the posterior of a kernel with parts of these sizes."""
     x, y, runs = some(seed, d=sum(sizes))
     priors = Priors(PRIORS.scale, PRIORS.noise, (Prior(0.0, 1.0, -3.0, 3.0),) * len(sizes), 40)
-    ends = np.cumsum(sizes)[:-1]
-    squares = [((part[:, None, :] - part[None, :, :]) ** 2).reshape(len(x) ** 2, -1) for part in np.split(x, ends, 1)]
-    return MinusLogPosterior(squares, (y - y.mean()) / y.std(), runs, priors)
+    return MinusLogPosterior(x, sizes, (y - y.mean()) / y.std(), runs, priors)
 
 
 @pytest.mark.parametrize("sizes", [(3,), (1, 2)])
