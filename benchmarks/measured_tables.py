@@ -7,7 +7,7 @@ import csv
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -27,6 +27,28 @@ Key = frozenset[tuple[str, Any]]
 _SETTINGS = ("mpi", "npool", "ndiag", "nbgrp")
 _WORKLOAD = ("group", "version", "nat", "nk", "ecut", "nodes")
 _LEAST_SETTINGS = 20
+_GEMM_DEFAULT = {
+    **{"MWG": 64, "NWG": 64, "MDIMC": 8, "NDIMC": 8, "MDIMA": 8, "NDIMB": 8},
+    **{"VWM": 1, "VWN": 1, "SA": 0, "SB": 0},
+}
+# The depth of a tile, KWG, is 32 in these tables.
+_GEMM_RULES = (
+    "MWG % (MDIMC * VWM) == 0",
+    "NWG % (NDIMC * VWN) == 0",
+    "MWG % (MDIMA * VWM) == 0",
+    "NWG % (NDIMB * VWN) == 0",
+    "(32 * MDIMA) % (MDIMC * NDIMC) == 0",
+    "(32 * NDIMB) % (MDIMC * NDIMC) == 0",
+)
+_SOFTWARE_RULES = {
+    "VP9": (
+        "quality_is != 'rtQuality' or twoPass_is == 'unset'",
+        "twoPass_is != 'noAltRef' or arnrMaxFrames + arnrStrength == 0",
+    ),
+    "MySQL": ("delayedInnodbLogFlush >= delayedInnodbLogWrite",),
+}
+# A time of this many milliseconds means that the configuration failed.
+_FAILED = 1e19
 _LEAST_REPEATS = 5
 
 
@@ -93,6 +115,46 @@ def load_syr2k(folder: Path) -> Iterator[MeasuredTable]:
     times = {key: (float(row["objective"]),) for key, row in zip(keys, rows, strict=True)}
     costs = {key: after - before for key, (before, after) in zip(keys, pairwise(clock), strict=True)}
     yield MeasuredTable("syr2k small", Space(parameters), times, costs)
+
+
+def load_gemm(folder: Path) -> Iterator[MeasuredTable]:
+    """Yield the tables of the matrix product that the folder has."""
+    for cache in sorted((folder / "gemm").glob("*.json.gz")):
+        with gzip.open(cache, "rt", encoding="utf-8") as file:
+            stored = json.load(file)
+        values = {name: stored["tune_params"][name] for name in _GEMM_DEFAULT}
+        parameters = [Integer(name, tuple(found), default=_GEMM_DEFAULT[name]) for name, found in values.items()]
+        rows = {frozenset((name, row[name]) for name in values): row for row in stored["cache"].values()}
+        times = {key: (row["time"],) for key, row in rows.items() if isinstance(row["time"], float) and row["time"] < _FAILED}
+        rules = [Constraint(f"rule {place}", rule, "from the kernel's authors") for place, rule in enumerate(_GEMM_RULES)]
+        yield MeasuredTable(f"gemm {cache.name.split('.')[0]}", Space(parameters, rules), times)
+
+
+def load_software(folder: Path) -> Iterator[MeasuredTable]:
+    """Yield the tables of whole programs that the folder has; a word that is not set is the text `unset`."""
+    for name, rules in _SOFTWARE_RULES.items():
+        path = folder / "software" / f"{name}.csv.gz"
+        if not path.is_file():
+            continue
+        defaults = json.loads((path.parent / "defaults.json").read_text(encoding="utf-8"))[name]
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        options = {option: _number_or_word(option) for option in defaults}
+        values = {option: tuple(sorted({read(row[option]) for row in rows})) for option, read in options.items()}
+        parameters: list[Parameter] = [
+            (Choice if option.endswith("_is") else Integer)(option, found, default=options[option](defaults[option]))
+            for option, found in values.items()
+        ]
+        constraints = [Constraint(f"rule {place}", rule, "only these were measured") for place, rule in enumerate(rules)]
+        times = {
+            frozenset((option, read(row[option])) for option, read in options.items()): (float(row["perf"]),)
+            for row in rows
+        }
+        yield MeasuredTable(name, Space(parameters, constraints), times)
+
+
+def _number_or_word(option: str) -> Callable[[str], Any]:
+    return (lambda text: text or "unset") if option.endswith("_is") else int
 
 
 def _kernel_tuner_table(cache: Path, definition: Path) -> MeasuredTable:

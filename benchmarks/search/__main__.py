@@ -17,7 +17,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.measured_tables import load_syr2k, load_tables
+from benchmarks.loop_nest.table import load_loop_nest
+from benchmarks.measured_tables import load_gemm, load_software, load_syr2k, load_tables
 from benchmarks.search.campaign import Limits, open_tasks, run
 from benchmarks.search.cell import CellFile
 from benchmarks.search.method import METHODS, Installed, Method, find
@@ -79,7 +80,13 @@ def _options() -> argparse.Namespace:
 
 
 def _problems(folder: Path, chosen: Sequence[str] | None) -> list[Problem]:
-    tables = [*load_tables(folder), *load_syr2k(folder)]
+    tables = [
+        *load_tables(folder),
+        *load_syr2k(folder),
+        *load_gemm(folder),
+        *load_software(folder),
+        *load_loop_nest(),
+    ]
     return [Problem.of(table) for table in tables if not chosen or any(text in table.name for text in chosen)]
 
 

@@ -84,4 +84,5 @@ class Problem:
             ],
             "rules": [constraint.rule for constraint in self.space.constraints],
             "valid": self.rows.tolist(),
+            "default": self.space.indices([self.space.default()])[0].tolist(),
         }

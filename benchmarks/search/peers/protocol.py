@@ -1,5 +1,7 @@
 """The child's side of the protocol: JSON objects, one per line, over standard input and output.
 
+Every search begins with the default configuration, as the project's own does; `Oracle.known` has its value.
+
 The child writes `{"ready": true}` when it can serve. A request is
 `{"problem": path, "options": {...}, "seed": n, "budget": n}`. While it is served the child writes
 `{"ask": [places of values]}` and reads `{"value": number or null}` or `{"stop": reason}`; it ends with
@@ -37,6 +39,7 @@ class Problem:
         self.values: list[list[Any]] = [p["values"] for p in stored["parameters"]]
         self.ordered: list[bool] = [p["ordered"] for p in stored["parameters"]]
         self.rules: list[str] = stored["rules"]
+        self.default: list[int] = stored["default"]
         self.valid = np.array(stored["valid"], dtype=np.int64)
         self.place = {tuple(row): place for place, row in enumerate(self.valid.tolist())}
         sizes = np.array([max(len(values) - 1, 1) for values in self.values])
@@ -121,6 +124,7 @@ def serve(search: Search) -> None:
         for request in _requests():
             oracle = Oracle(_problem(request["problem"]), request["seed"], say)
             try:
+                oracle.evaluate(oracle.problem.default)
                 search(oracle, request["options"], request["seed"], request["budget"])
             except Stop as stop:
                 write({"done": str(stop)})

@@ -91,7 +91,10 @@ def sampler_of(name: str, seed: int) -> optuna.samplers.BaseSampler:
 def search(oracle: Oracle, options: dict[str, Any], seed: int, budget: int) -> None:
     del budget  # Optuna's samplers do not ask for it
     run = {"valid": valid, "reject": reject, "penalty": penalty}[options["mode"]]
-    run(Asked(oracle, sampler_of(options["sampler"], seed)))
+    asked = Asked(oracle, sampler_of(options["sampler"], seed))
+    for row, value in oracle.known.items():
+        asked.add(row, value)
+    run(asked)
 
 
 if __name__ == "__main__":
