@@ -14,6 +14,7 @@ from math import log, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
@@ -137,6 +138,12 @@ class Factor:
         """
         solved: Array = solve_triangular(self.lower, cross, lower=True, check_finite=False)
         return solved
+
+    @property
+    def inverse(self) -> Array:
+        """The inverse of the covariance, (n, n); only its lower triangle is valid."""
+        inverse: Array = dpotri(self.lower, lower=True)[0]
+        return inverse
 
     @property
     def half_log_determinant(self) -> float:
@@ -315,7 +322,7 @@ class MinusLogPosterior:
 
     def __call__(self, kernel: Array) -> tuple[float, Array]:
         """Return the value and the gradient, (k,), at the logarithms `kernel`, (k,)."""
-        n, d = len(self._z), sum(self._sizes)
+        d = sum(self._sizes)
         noises = np.exp(kernel[d]) / self._runs
         parts, slopes = [], []
         for squares, columns, log_signal in zip(self._squares, columns_of(self._sizes), kernel[d + 1 :], strict=True):
@@ -330,8 +337,9 @@ class MinusLogPosterior:
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(kernel)
         weights = factor.weights(self._z)
-        slope = factor.weights(np.eye(n)) - np.outer(weights, weights)
-        diagonal, of_pairs = np.diag(slope), slope[self._pairs]
+        precision, (first, second) = factor.inverse, self._pairs
+        diagonal = np.diag(precision) - weights * weights
+        of_pairs = precision[first, second] - weights[first] * weights[second]
         gradient = np.empty_like(kernel)
         for squares, columns, (by_distance, inverse) in zip(
             self._squares, columns_of(self._sizes), slopes, strict=True
@@ -359,19 +367,28 @@ def columns_of(sizes: Sequence[int]) -> list[slice]:
 
 def correlation(a: Array, b: Array, scales: Array) -> Array:
     """Return the correlations, (n, m), of traits `a`, (n, d), and `b`, (m, d), with length scales (d,)."""
-    return _matern(np.sqrt(5.0 * squared_distances(a / scales, b / scales)))
+    root_5 = sqrt(5.0)
+    distances = squared_distances(a * (root_5 / scales), b * (root_5 / scales))
+    return _matern(np.sqrt(distances, out=distances))
 
 
 def _matern(s: Array) -> Array:
-    correlations: Array = (1.0 + s + s * s / 3.0) * np.exp(-s)
+    correlations: Array = s / 3.0
+    correlations += 1.0
+    correlations *= s
+    correlations += 1.0
+    correlations *= np.exp(-s)
     return correlations
 
 
 def squared_distances(a: Array, b: Array) -> Array:
     """Return the squared distances, (n, m), between the rows of `a`, (n, d), and of `b`, (m, d)."""
-    squared = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2.0 * (a @ b.T)
-    distances: Array = np.maximum(squared, 0.0)
-    return distances
+    # In place, since for thousands of candidates the memory of each step takes longer than its arithmetic.
+    distances: Array = a @ b.T
+    distances *= -2.0
+    distances += (a * a).sum(1)[:, None]
+    distances += (b * b).sum(1)
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Array]:
