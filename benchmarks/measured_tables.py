@@ -28,8 +28,8 @@ _SETTINGS = ("mpi", "npool", "ndiag", "nbgrp")
 _WORKLOAD = ("group", "version", "nat", "nk", "ecut", "nodes")
 _LEAST_SETTINGS = 20
 _GEMM_DEFAULT = {
-    **{"MWG": 64, "NWG": 64, "MDIMC": 8, "NDIMC": 8, "MDIMA": 8, "NDIMB": 8},
-    **{"VWM": 1, "VWN": 1, "SA": 0, "SB": 0},
+    "MWG": 64, "NWG": 64, "MDIMC": 8, "NDIMC": 8, "MDIMA": 8, "NDIMB": 8,
+    "VWM": 1, "VWN": 1, "SA": 0, "SB": 0,
 }
 # The depth of a tile, KWG, is 32 in these tables.
 _GEMM_RULES = (
@@ -125,8 +125,12 @@ def load_gemm(folder: Path) -> Iterator[MeasuredTable]:
         values = {name: stored["tune_params"][name] for name in _GEMM_DEFAULT}
         parameters = [Integer(name, tuple(found), default=_GEMM_DEFAULT[name]) for name, found in values.items()]
         rows = {frozenset((name, row[name]) for name in values): row for row in stored["cache"].values()}
-        times = {key: (row["time"],) for key, row in rows.items() if isinstance(row["time"], float) and row["time"] < _FAILED}
-        rules = [Constraint(f"rule {place}", rule, "from the kernel's authors") for place, rule in enumerate(_GEMM_RULES)]
+        times = {
+            key: (row["time"],) for key, row in rows.items() if isinstance(row["time"], float) and row["time"] < _FAILED
+        }
+        rules = [
+            Constraint(f"rule {place}", rule, "from the kernel's authors") for place, rule in enumerate(_GEMM_RULES)
+        ]
         yield MeasuredTable(f"gemm {cache.name.split('.')[0]}", Space(parameters, rules), times)
 
 
@@ -145,7 +149,9 @@ def load_software(folder: Path) -> Iterator[MeasuredTable]:
             (Choice if option.endswith("_is") else Integer)(option, found, default=options[option](defaults[option]))
             for option, found in values.items()
         ]
-        constraints = [Constraint(f"rule {place}", rule, "only these were measured") for place, rule in enumerate(rules)]
+        constraints = [
+            Constraint(f"rule {place}", rule, "only these were measured") for place, rule in enumerate(rules)
+        ]
         times = {
             frozenset((option, read(row[option])) for option, read in options.items()): (float(row["perf"]),)
             for row in rows

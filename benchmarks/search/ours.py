@@ -18,7 +18,7 @@ from benchmarks.search.problem import Problem
 from benchmarks.search.recording import BudgetSpentError, Recording
 
 # Files that do not affect proposals.
-_DECIDES_NOTHING = ("prospect.py",)
+_DECIDES_NOTHING = ("expected_gain.py",)
 
 InProcess = Callable[[Problem, Recording, int], str]
 
@@ -52,7 +52,8 @@ def random(problem: Problem, recording: Recording, seed: int) -> str:
 def own_version() -> str:
     """Return the version with a digest of the code that affects proposals, so that a changed sampler runs again."""
     package = Path(autotune.__file__).parent
-    search = [file for file in sorted((package / "search").glob("*.py")) if file.name not in _DECIDES_NOTHING]
-    files = [*search, *sorted((package.parent / "spaces").glob("*.py"))]
+    search = [file for file in sorted((package / "search").rglob("*.py")) if file.name not in _DECIDES_NOTHING]
+    model = package / "statistics" / "gaussian_process.py"
+    files = [*search, model, *sorted((package.parent / "spaces").rglob("*.py"))]
     digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files))
     return f"{autotune.__version__}+{digest.hexdigest()[:8]}"
