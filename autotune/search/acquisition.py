@@ -20,7 +20,7 @@ from spaces import Space
 LEAST_VALUES = 2
 """The least number of values for a model without a prior mean."""
 
-MOST_FITTED = 300
+MOST_FITTED = 200
 """The most values for a process, which costs their number cubed: the best and the newest are nearly as good as all."""
 
 # The least standard deviation of the logarithms of values around the prior mean. Two or three values that agree with it

@@ -38,8 +38,9 @@ from autotune.search.training_data import TrainingData, are_ratios, training_dat
 from autotune.statistics.gaussian_process import Array
 from spaces import Space
 
-# A valid set up to this size is scored as a whole; of a larger one a sample of this size.
+# A valid set up to this size is scored as a whole; of a larger one a sample of one of these sizes.
 _SCORED = 5_000
+_SAMPLED = 2_000
 _FEWER = 1_000
 # In a larger one, the neighbours of this many of the best measured and of the most promising candidates are scored too,
 # the latter in this many steps, so that the search can refine where the sample is thin.
@@ -278,7 +279,7 @@ class ValidSetSampler(Proposer):
         best = seen[np.lexsort((evidence.values, ~evidence.feasible))[:_REFINED]]
         # Draws are expensive where they are simulated (their number is an estimate), and so is a prior mean for each.
         prior = model.prior_weights.prior
-        count = _SCORED if self.space.size.exact and prior in {NO_PRIOR, self._hint_prior} else _FEWER
+        count = _SAMPLED if self.space.size.exact and prior in {NO_PRIOR, self._hint_prior} else _FEWER
         drawn = [self.space.sample_indices(rng, count), self._near(best), self._likely_good(prior)]
         if isinstance(prior, HintPrior):
             drawn.append(prior.hints)
