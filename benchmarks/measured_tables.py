@@ -28,8 +28,16 @@ _SETTINGS = ("mpi", "npool", "ndiag", "nbgrp")
 _WORKLOAD = ("group", "version", "nat", "nk", "ecut", "nodes")
 _LEAST_SETTINGS = 20
 _GEMM_DEFAULT = {
-    "MWG": 64, "NWG": 64, "MDIMC": 8, "NDIMC": 8, "MDIMA": 8, "NDIMB": 8,
-    "VWM": 1, "VWN": 1, "SA": 0, "SB": 0,
+    "MWG": 64,
+    "NWG": 64,
+    "MDIMC": 8,
+    "NDIMC": 8,
+    "MDIMA": 8,
+    "NDIMB": 8,
+    "VWM": 1,
+    "VWN": 1,
+    "SA": 0,
+    "SB": 0,
 }
 # The depth of a tile, KWG, is 32 in these tables.
 _GEMM_RULES = (

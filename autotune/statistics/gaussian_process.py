@@ -295,8 +295,14 @@ def fit_kernel(  # noqa: PLR0913  by keyword
     )
     each = [*[priors.scale] * x.shape[1], priors.noise, *priors.signals]
     bounds = [(prior.low, prior.high) for prior in each]
-    options = {"maxiter": priors.steps, "ftol": _CONVERGED}
-    optimum = minimize(posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    optimum = minimize(
+        posterior,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": priors.steps, "ftol": _CONVERGED},
+    ).x
     d = x.shape[1]
     signals = tuple(float(np.exp(signal)) for signal in optimum[d + 1 :])
     return Kernel(np.exp(optimum[:d]), signals, float(np.exp(optimum[d])), sizes)
