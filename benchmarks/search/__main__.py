@@ -7,9 +7,10 @@
 FOLDER has `convolution/*.json.gz` and `gemm/*.json.gz` (Kernel Tuner caches), `syr2k/small.csv.gz`,
 `qe/pwx_silicon.csv.gz` and `software/*.csv.gz`, which are not part of this project; its own loop nest is searched, too.
 Every method begins with the default configuration, except the exact figures of random search. A configuration's value
-is the median of its recorded runs, so no program runs. Results are appended to `results.jsonl` in --out, and each cell (space, method, version, seed) runs once: stop the command at any
-time, and repeat it with more seeds, methods or spaces. Peers that no interpreter has installed are left out. Methods
-that take up to seconds for a proposal get at most 50 evaluations (--slow: all). The reports `results.md`, `results.csv`
+is the median of its recorded runs, so no program runs. Results are appended to `results.jsonl` in --out, and each cell
+(space, method, version, seed) runs once: stop the command at any time, and repeat it with more seeds, methods or
+spaces. Peers that no interpreter has installed are left out. Methods that take up to seconds for a proposal get at most
+50 evaluations (--slow: all). The reports `results.md`, `results.csv`
 (all figures) and `results.png` cover the stored results of the chosen spaces and methods.
 """
 
