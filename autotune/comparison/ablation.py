@@ -21,7 +21,8 @@ from autotune.comparison.findings import (
     present_verdict,
     standings_of,
 )
-from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
+from autotune.comparison.round_table import RoundTable, Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord

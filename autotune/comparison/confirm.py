@@ -18,7 +18,8 @@ from autotune.comparison.duets import Duets
 from autotune.comparison.findings import changes, present_verdict, standings_of
 from autotune.comparison.pairs import pairs_affordable, pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
-from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
+from autotune.comparison.round_table import RoundTable, Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.comparison.time_left import pairs_left
 from autotune.comparison.verdict_mode import choose_mode, rounds_in_mode
 from autotune.coordination.run_manager import RunManager

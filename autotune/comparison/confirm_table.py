@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune.comparison.findings import standings_of
-from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.round_table import Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.coordination.run_manager import RunManager
 from autotune.decisions.table import DecisionTable, cell_series, decision_table, gain_of
 from autotune.formatting import configuration_text

@@ -15,7 +15,8 @@ from itertools import count, islice
 from statistics import median
 from typing import Self
 
-from autotune.comparison.rounds import ComparisonRounds, RoundTable
+from autotune.comparison.round_table import RoundTable
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import join_segments

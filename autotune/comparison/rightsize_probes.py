@@ -10,7 +10,8 @@ from math import inf
 from pathlib import Path
 
 from autotune.comparison.findings import standings_of
-from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.round_table import Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import configuration_text

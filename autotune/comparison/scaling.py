@@ -11,7 +11,7 @@ from math import exp, log
 from statistics import median
 from typing import Any, Literal
 
-from autotune.comparison.rounds import RoundTable
+from autotune.comparison.round_table import RoundTable
 from autotune.statistics import signed_rank
 from autotune.statistics.verdict import ratio_interval
 from autotune.studyfile import ScalingSection

@@ -12,7 +12,8 @@ from statistics import fmean, median
 from typing import Any
 
 from autotune.comparison.findings import standings_of
-from autotune.comparison.rounds import ComparisonRounds, RoundTable, Side
+from autotune.comparison.round_table import RoundTable, Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.comparison.scaling import ScalingPoint, ScalingVariants
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import StudyFileError

@@ -13,7 +13,8 @@ from math import exp, log, log1p, sqrt
 from statistics import fmean, variance
 
 from autotune.comparison.duets import Duets, TooShortError
-from autotune.comparison.rounds import ComparisonRounds, RoundTable
+from autotune.comparison.round_table import RoundTable
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.comparison.time_left import run_s
 from autotune.coordination.run_manager import RunManager
 from autotune.held_folders import temporary_folder

@@ -15,7 +15,8 @@ from autotune.comparison.findings import (
     standings_of,
     stored_input_comparisons,
 )
-from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.round_table import Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord

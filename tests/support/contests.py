@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.round_table import Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.execution.core_pool import CorePool
 from autotune.records.series import Series
 from autotune.statistics.standings import Standings

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from autotune.comparison.duets import DuetTable
-from autotune.comparison.rounds import RoundTable, Side
+from autotune.comparison.round_table import RoundTable, Side
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 from autotune.statistics.verdict import FAILED_OFTEN, PairsMode

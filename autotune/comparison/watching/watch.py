@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from autotune.comparison.findings import present_verdict, standings_of
-from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.round_table import Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.comparison.verdict_mode import rounds_in_mode
 from autotune.comparison.watching.check import Check, checks_of, next_number, surroundings
 from autotune.comparison.watching.finding import Finding

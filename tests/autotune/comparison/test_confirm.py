@@ -6,7 +6,8 @@ import pytest
 from autotune.comparison.confirm import candidate_count, confirm
 from autotune.comparison.findings import changes
 from autotune.comparison.pairs import pairs_wanted
-from autotune.comparison.rounds import ComparisonRounds, Side
+from autotune.comparison.round_table import Side
+from autotune.comparison.rounds import ComparisonRounds
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.records.series import Series, SeriesKind

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.comparison.duets import Duets, DuetTable, TooShortError, shared_s
-from autotune.comparison.rounds import Side
+from autotune.comparison.round_table import Side
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.run_gate import RunGate
 from autotune.errors import CannotRunHereError, PausedError

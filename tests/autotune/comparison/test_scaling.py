@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from autotune.cli.commands.sweep import _scaling_table
-from autotune.comparison.rounds import RoundTable, Side
+from autotune.comparison.round_table import RoundTable, Side
 from autotune.comparison.scaling import ScalingVariants
 from autotune.comparison.sweep import Request, Variants, sweep
 from autotune.formatting import configuration_text

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.comparison.confirm_table import ContextComparison, plan_comparisons
-from autotune.comparison.rounds import Side
+from autotune.comparison.round_table import Side
 from autotune.decisions.ranges import ranges, rows_of
 from autotune.decisions.table import DecisionTable, FreshPairs, cell_series, decision_table, shares_of
 from autotune.search.decisions.weights import Usage

@@ -1,0 +1,106 @@
+"""The sides of a comparison, and their runs by rounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from autotune.records.study import Run, TrialRecord
+from autotune.statistics.verdict import FAILED_OFTEN
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class Side:
+    """A configuration in a comparison; `trial` is the number of its trial, None if it has none."""
+
+    label: str
+    configuration: Configuration
+    trial: int | None = None
+
+    @classmethod
+    def of(cls, trial: TrialRecord, label: str) -> "Side":
+        """Return the side of a trial."""
+        return cls(label, trial.configuration, trial.number)
+
+
+@dataclass(frozen=True)
+class RoundTable:
+    """The runs of a series so far.
+
+    Attributes:
+        sides: The configurations.
+        runs: The runs by (round, side).
+        metric: The name of the metric to compare.
+        over_nodes: Whether the rounds use several nodes; a pair then counts only if both runs used the same node.
+    """
+
+    sides: tuple[Side, ...]
+    runs: Mapping[tuple[int, int], Run]
+    metric: str
+    over_nodes: bool = False
+
+    def values(self, side: int) -> dict[int, float]:
+        """Return the values of the metric of one side, by round."""
+        return {
+            number: run.outcome.metrics[self.metric]
+            for (number, other), run in sorted(self.runs.items())
+            if other == side and run.outcome.complete and self.metric in run.outcome.metrics
+        }
+
+    def side_values(self) -> list[tuple[int, int, float]]:
+        """Return (side, round, value) for every run that counts in the comparison of the sides."""
+        return [(side, number, value) for side in range(len(self.sides)) for number, value in self.values(side).items()]
+
+    def runs_of(self, side: int) -> list[Run]:
+        """Return the runs of one side, by round."""
+        return [run for (_, other), run in sorted(self.runs.items(), key=lambda item: item[0]) if other == side]
+
+    def side_of(self, configuration: Configuration) -> int | None:
+        """Return the side of a configuration; None if no side has it."""
+        wanted = dict(configuration)
+        return next((index for index, side in enumerate(self.sides) if dict(side.configuration) == wanted), None)
+
+    def medians(self, side: int) -> dict[str, float]:
+        """Return the medians of all metrics of one side."""
+        runs = [run.outcome.metrics for (_, other), run in self.runs.items() if other == side and run.outcome.complete]
+        names = {name for metrics in runs for name in metrics}
+        return {name: median(metrics[name] for metrics in runs if name in metrics) for name in sorted(names)}
+
+    def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
+        """Return the values of two sides in the rounds where both have one."""
+        first_values, second_values = self.values(first), self.values(second)
+        return [(first_values[number], second_values[number]) for number in self._rounds_with_both(first, second)]
+
+    def nodes(self, first: int, second: int) -> list[str]:
+        """Return the node of each pair of `pairs`."""
+        return [self.runs[number, first].host for number in self._rounds_with_both(first, second)]
+
+    def count_unpaired(self, first: int, second: int) -> int:
+        """Return how many rounds have values of both sides that do not count as a pair."""
+        return len(self.values(first).keys() & self.values(second).keys()) - len(self._rounds_with_both(first, second))
+
+    def _rounds_with_both(self, first: int, second: int) -> list[int]:
+        both = self.values(second)
+        rounds = [number for number in self.values(first) if number in both]
+        return [n for n in rounds if not self.over_nodes or self.runs[n, first].host == self.runs[n, second].host]
+
+    def overlap(self) -> float | None:
+        """Return the share of the longer run's time in which both runs of a pair ran; None if they run in turns."""
+        return None
+
+    def failures(self, side: int) -> list[str]:
+        """Return the messages of one side's runs that failed or have only a bound."""
+        return [
+            f"{run.outcome.failure or 'capped'}: {run.outcome.message}"
+            for (_, other), run in sorted(self.runs.items())
+            if other == side and not run.outcome.complete
+        ]
+
+    def remarks(self, side: int) -> list[str]:
+        """Return the remarks of one side's complete runs, each once."""
+        runs = (run for (_, other), run in sorted(self.runs.items()) if other == side and run.outcome.complete)
+        return list(dict.fromkeys(run.outcome.remark for run in runs if run.outcome.remark))
+
+    def is_reliable(self, side: int) -> bool:
+        """Whether a side has failed seldom enough to be run again."""
+        return len(self.failures(side)) < FAILED_OFTEN
