@@ -60,6 +60,19 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Surroundings:
+    """The surroundings of a command that runs as its user would start it, with all variables of the caller.
+
+    Attributes:
+        folder: The folder in which it starts; its output still goes to the job's folder.
+        stdin: The file that is its standard input; None for an empty one.
+    """
+
+    folder: Path
+    stdin: Path | None = None
+
+
+@dataclass(frozen=True)
 class Job:
     """One run of a program.
 
@@ -86,6 +99,7 @@ class Job:
         tuned: The names of the variables and options that parameters fill in; these are never secrets.
         place: The host on which a batch system must start the job.
         meter: A command that prints an energy counter; it runs before and after the job.
+        surroundings: Those of the caller, in place of `folder` and of the few variables; on this machine only.
     """
 
     argv: tuple[str, ...]
@@ -106,6 +120,7 @@ class Job:
     tuned: frozenset[str] = frozenset()
     place: Place = Place()
     meter: tuple[str, ...] = ()
+    surroundings: Surroundings | None = None
 
     @property
     def ranks(self) -> int:

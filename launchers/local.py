@@ -110,11 +110,14 @@ class LocalLauncher:
         for part in job.placed_parts or (job,):
             self._check(part)
         mark = f"{secrets.token_hex(8)}:{job.folder.resolve()}"
+        around = job.surroundings
         spec = {
-            "executable": _executable(argv[0], job.folder, environment),
+            "executable": _executable(argv[0], _start_folder(job), environment),
             "argv": argv,
             "environment": environment | {JOB_VARIABLE: mark},
             "folder": os.fspath(job.folder.resolve()),
+            "starts_in": None if around is None else os.fspath(around.folder.resolve()),
+            "stdin": None if around is None or around.stdin is None else os.fspath(around.stdin.resolve()),
             "stdout": STDOUT,
             "stderr": STDERR,
             "cpus": threads_in_use(job.resources.cpus, job.resources.threads_per_core),
@@ -165,6 +168,8 @@ class LocalLauncher:
 
     def environment(self, job: Job) -> dict[str, str]:
         """Return the complete environment of `job`, without its mark."""
+        if job.surroundings is not None:
+            return {**os.environ, **self._own_variables(job)}
         caller = os.environ if job.software is None else job.software.changes.apply_to(os.environ)
         return job_environment(with_slots(caller, job.resources.nodes), self._own_variables(job))
 
@@ -193,7 +198,7 @@ class LocalLauncher:
         _check_folder(job.folder)
         if not job.prepare:
             for program in dict.fromkeys((argv[0], job.argv[0])):
-                _executable(program, job.folder, environment)
+                _executable(program, _start_folder(job), environment)
 
     def _own_variables(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self._flavour(job), user_id=os.geteuid()) if job.mpi is not None else {}
@@ -370,6 +375,10 @@ def _check_words(argv: Sequence[str], environment: Mapping[str, str]) -> None:
         if not name or "=" in name:
             msg = f"{name!r} cannot be the name of an environment variable"
             raise LaunchError(msg)
+
+
+def _start_folder(job: Job) -> Path:
+    return job.folder if job.surroundings is None else job.surroundings.folder
 
 
 def _check_folder(folder: Path) -> None:

@@ -345,9 +345,10 @@ def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     if os.getppid() != supervisor:
         os._exit(127)
     os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(spec.get("stdin") or os.devnull, os.O_RDONLY), 0)
     for fd, output in enumerate(outputs, start=1):
         os.dup2(output, fd)
+    os.chdir(spec.get("starts_in") or os.curdir)
     os.execve(spec["executable"], spec["argv"], spec["environment"])  # noqa: S606  that is what this is for
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from launchers import STDOUT, EndReason, Job, JobState, LaunchError, MpiStart, Resources
+from launchers.job import Surroundings
 from launchers.local import LocalLauncher, end_jobs_below, online_cpus
 from launchers.mpi import MpiFlavour
 from launchers.mpi.mpich import MPICH
@@ -212,6 +213,21 @@ def test_removed_folder_is_a_lost_job(folder):
     status = wait_for_end(LocalLauncher(), job_id)
     assert status.state is JobState.LOST
     assert "check whether the program removes the folder" in status.message
+
+
+def test_surroundings_of_the_caller_replace_the_folder_and_the_few_variables(folder, monkeypatch):
+    monkeypatch.setenv("UNKNOWN_TO_US", "kept")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    elsewhere, own = folder / "elsewhere", folder / "own"
+    for each in (elsewhere, own):
+        each.mkdir()
+    (elsewhere / "given").write_text("typed")
+    (elsewhere / "program").write_text('#!/bin/sh\necho "$(cat) $UNKNOWN_TO_US $OMP_NUM_THREADS-" > made\npwd\n')
+    (elsewhere / "program").chmod(0o755)
+    job = Job(("./program",), own, surroundings=Surroundings(elsewhere, elsewhere / "given"))
+    assert run(LocalLauncher(), job).exit_code == 0
+    assert (elsewhere / "made").read_text() == "typed kept -\n"
+    assert (own / STDOUT).read_text() == f"{elsewhere}\n"
 
 
 def test_two_jobs_cannot_share_a_folder(folder):
