@@ -54,6 +54,7 @@ COMMANDS = (
     CommandEntry("report", LOOK, "Write a report of studies: HTML, Markdown, JSON or PDF.", "report", "report"),
     CommandEntry("picture", LOOK, "Draw a metric over parameters, or a decision table.", "report", "picture"),
     CommandEntry("importance", LOOK, "Print how much each parameter matters.", "report", "importance"),
+    CommandEntry("compare", MEASURE, "Compare commands in interleaved runs.", "compare", "compare", "WithWords"),
     CommandEntry("confirm", MEASURE, "Compare the best trials with the default in fresh runs.", "confirm", "confirm"),
     CommandEntry("ablate", MEASURE, "Measure what each changed option of the winner gains.", "ablate", "ablate"),
     CommandEntry("sweep", MEASURE, "Measure the values of one or two parameters.", "sweep", "sweep"),

@@ -7,27 +7,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
+from autotune.cli.command_words import WithWords, words_after
 from autotune.cli.common import echo, errors, output
 from autotune.errors import StudyFileError
 from autotune.files import write_output
 
-_COMMAND = "autotune.command"
 _STDOUT = "-"
 _DEFAULT = "mine.toml"
 
 
-class WithCommand(TyperCommand):
-    """A command that keeps the words after `--`, the command line of another program, in its context."""
+class WithCommand(WithWords):
+    """`init`, which says where `--` is missing."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Keep the words after `--`, and parse those before."""
-        if "--" in args:
-            separator = args.index("--")
-            ctx.meta[_COMMAND] = args[separator + 1 :]
-            args = args[:separator]
-        elif (start := self._start_of_command(ctx, args)) is not None and not ctx.resilient_parsing:
+        if "--" not in args and (start := self._start_of_command(ctx, args)) is not None and not ctx.resilient_parsing:
             msg = f"put -- before the command: autotune init {shlex.join([*args[:start], '--', *args[start:]])}"
             raise StudyFileError(msg)
         return super().parse_args(ctx, args)
@@ -65,7 +60,7 @@ def init(
     from autotune.planning.command_line import propose_knobs
     from autotune.planning.study_template import example_command, parameter_notes, study_text
 
-    words = context.meta.get(_COMMAND) or list(example_command())
+    words = words_after(context) or list(example_command())
     if target is not None and file is not None:
         msg = f"{file} and -o {target}: give one file to write"
         raise StudyFileError(msg)
@@ -84,7 +79,7 @@ def init(
         if (study := proposal.program.study) is not None:
             ships = f"\nA study of this program ships, with more of its knobs: autotune study {study}"
             output().print(ships)
-    if not context.meta.get(_COMMAND):
+    if not words_after(context):
         errors().print(f"note: no command was given: this is an example that tunes {Path(words[0]).name}")
     for note in (*proposal.notes, *parameter_notes(words, os.environ, this_machine().facts)):
         errors().print(f"note: {note}")

@@ -1,0 +1,358 @@
+"""Compare commands in rounds, without a study or a storage: each runs once a round, in random order.
+
+Each command runs once before the rounds. That run does not count: it fills the caches, and shows whether the command
+works. Of two commands, all rounds are pairs of the comparison. Of several, the rounds only choose the best one, which
+then runs against the first in fresh pairs, since the best of several looks better than it is.
+"""
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from math import exp, log, sqrt
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from autotune.comparison.pairs import pairs_wanted
+from autotune.comparison.round_table import RoundTable, Side
+from autotune.coordination.disturbances import Disturbances
+from autotune.coordination.neighbours import NEVER_QUIET
+from autotune.coordination.runs import PlannedRun, RunInFlight
+from autotune.errors import CannotRunHereError, NothingWorkedError
+from autotune.execution.run_folder import fresh_folder
+from autotune.execution.task import Task, run_task
+from autotune.formatting import plain
+from autotune.records.outcome import Outcome
+from autotune.records.series import WARM_UP, Series
+from autotune.records.study import Purpose, Run
+from autotune.statistics import signed_rank
+from autotune.statistics.ratio_words import Interval, ends, times
+from autotune.statistics.verdict import FAILED_OFTEN, pairs_needed, precise_enough, precision, ratio_interval
+from autotune.studyfile import NoiseSection, VerdictSection
+from launchers import STDERR, Job
+from launchers.job import Surroundings
+from launchers.local import LocalLauncher
+from objectives.base import Answer
+from objectives.command import ELAPSED, CommandObjective, CommandOptions
+from objectives.command_options import AnswerOptions
+from objectives.figure import read_text
+
+# Without a number of runs, rounds take at most about this time, except that short ones suffice for few commands only.
+_USUAL_S = 15.0
+_LEAST_MOST, _MOST = 20, 200
+_PRECISION = 0.01
+_ROUNDS = Series.sweep("commands")
+_FRESH = Series.sweep("fresh")
+_QUOTED_LINES = 5
+
+
+@dataclass(frozen=True)
+class CommandSide(Side):
+    """A command that is compared."""
+
+    argv: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CommandStarter:
+    """Runs commands, one at a time.
+
+    Attributes:
+        folder: A folder for their output.
+        surroundings: Where they start.
+        prepare: A command that runs before each of them and is not measured; empty for none.
+        answer: How to read the result that all of them must print; None if none is compared.
+    """
+
+    folder: Path
+    surroundings: Surroundings
+    prepare: tuple[str, ...] = ()
+    answer: AnswerOptions | None = None
+
+    def run(self, side: CommandSide, reference: Answer | None) -> tuple[Task, Outcome]:
+        """Run a side once.
+
+        Raises:
+            CannotRunHereError: The command that prepares it failed.
+        """
+        if self.prepare:
+            _, prepared = self._run(self.prepare, "prepare", None, None)
+            if not prepared.complete:
+                msg = f"{shlex.join(self.prepare)}, which prepares each run, {prepared.message}{self._last_lines()}"
+                raise CannotRunHereError(msg)
+        return self._run(side.argv, side.label, self.answer, reference)
+
+    def failure(self, outcome: Outcome) -> str:
+        """Return why the last run failed, with the last lines of its standard error."""
+        return f"{outcome.message}{self._last_lines()}"
+
+    def _run(
+        self, argv: tuple[str, ...], name: str, answer: AnswerOptions | None, reference: Answer | None
+    ) -> tuple[Task, Outcome]:
+        job = Job(argv, fresh_folder(self.folder / "run"), name=name, surroundings=self.surroundings)
+        objective = CommandObjective(CommandOptions(argv=list(argv), answer=answer))
+        task = Task(0, job, objective, reference)
+        return task, run_task(task, LocalLauncher())
+
+    def _last_lines(self) -> str:
+        text = read_text(self.folder / "run" / STDERR) or ""
+        lines = plain(text).splitlines()[-_QUOTED_LINES:]
+        return "\nits last lines on standard error:" + "".join(f"\n  {line}" for line in lines) if lines else ""
+
+
+@dataclass(frozen=True)
+class CommandComparison:
+    """What is known of the commands so far.
+
+    Attributes:
+        table: The rounds of all sides.
+        fresh: The fresh pairs of the first side and the `best` one; of two commands, the rounds.
+        best: The side that looks best among several; None before that is known, or if none looks better than the first.
+        aside: The runs that were disturbed and made again.
+        settings: The confidence and the precision.
+    """
+
+    table: RoundTable
+    fresh: RoundTable
+    best: int | None
+    aside: tuple[Run, ...]
+    settings: VerdictSection
+
+    def ratio(self, side: int) -> Interval | None:
+        """Return how many times as fast as the first a side is in the rounds; None with too few of them."""
+        return _ratio(self.table.pairs(0, side), self.settings.confidence)
+
+    def sentences(self) -> list[str]:
+        """Return the result in words, and what would make it surer."""
+        if len(self.table.sides) == 2:
+            return self._compared(1)
+        first = self.table.sides[0].label
+        if self.best is None:
+            return [f"none looks faster than {first}"]
+        return [
+            *self._compared(self.best),
+            "(this ratio is of fresh pairs: the best of several looks better than it is)",
+        ]
+
+    def _compared(self, side: int) -> list[str]:
+        pairs, confidence = self.fresh.pairs(0, side), self.settings.confidence
+        first, second = self.table.sides[0].label, self.table.sides[side].label
+        ratio = _ratio(pairs, confidence)
+        if ratio is None:
+            needed = signed_rank.least_pairs(confidence)
+            looks = f"{second} looks {_looks(pairs):.3g} times as fast as {first}; " if pairs else ""
+            return [f"{looks}{len(pairs)} of the {needed} pairs of runs that an interval needs"]
+        about = f"{confidence:.0%} interval {{}}, {len(pairs)} interleaved pairs of runs"
+        middle, low, high = ratio
+        if high < 1.0:
+            first, second, ratio = second, first, (1.0 / middle, 1.0 / high, 1.0 / low)
+        said = f"{second} is {times(ratio[0], ELAPSED, '.3f')} {first} ({about.format(ends(ratio, ELAPSED))})"
+        if low <= 1.0 <= high:
+            said = f"no difference beyond the noise: {said}"
+        enough = precise_enough(ratio, self.settings.precision, self.settings.of_gain)
+        if precision(ratio) <= enough:
+            return [said]
+        needed = pairs_needed(ratio, len(pairs), enough)
+        return [said, f"about {needed} pairs would narrow that to {enough:.1%} to either side: --runs {needed}"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        compared = 1 if len(self.table.sides) == 2 else self.best
+        return {
+            "confidence": self.settings.confidence,
+            "sides": [
+                {
+                    "name": side.label,
+                    "command": list(side.argv) if isinstance(side, CommandSide) else [],
+                    "values": dict(side.configuration),
+                    "median_s": self.table.medians(index).get(ELAPSED.name),
+                    "ratio": self.ratio(index) if index else None,
+                }
+                for index, side in enumerate(self.table.sides)
+            ],
+            "compared": None if compared is None else self.table.sides[compared].label,
+            "ratio": compared and _ratio(self.fresh.pairs(0, compared), self.settings.confidence),
+            "sentences": self.sentences(),
+            "runs": list(self.rows()),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each run, in the order in which they began."""
+        runs = [*self.table.runs.values(), *self.aside]
+        if self.fresh is not self.table:
+            runs += self.fresh.runs.values()
+        return [self._row(run) for run in sorted(runs, key=lambda run: run.started)]
+
+    def _row(self, run: Run) -> dict[str, Any]:
+        outcome, side = run.outcome, self.table.side_of(run.configuration)
+        return {
+            "name": "" if side is None else self.table.sides[side].label,
+            "round": run.round,
+            "fresh": run.series == _FRESH,
+            "state": "aside" if outcome.disturbed else "complete" if outcome.complete else "failed",
+            "elapsed_s": outcome.measured.get(ELAPSED.name),
+            "cpu_s": outcome.usage.cpu_s,
+            "peak_memory_bytes": outcome.usage.peak_memory_bytes,
+            "taken_share": outcome.disturbance.taken_share,
+            "message": outcome.message,
+        }
+
+
+def _ratio(pairs: Sequence[tuple[float, float]], confidence: float) -> Interval | None:
+    return ratio_interval(pairs, ELAPSED, confidence) if len(pairs) >= signed_rank.least_pairs(confidence) else None
+
+
+def _looks(pairs: Sequence[tuple[float, float]]) -> float:
+    return exp(median(log(first / second) for first, second in pairs))
+
+
+@dataclass
+class CommandRounds:
+    """Runs commands in rounds.
+
+    Attributes:
+        sides: The commands; the others are compared with the first.
+        starter: Runs them.
+        runs: The largest number of runs of each in the rounds, and again in fresh pairs; None for a number by the time.
+        rng: Draws the orders.
+        say: Gets lines for the user.
+        show: Gets the state, which replaces the one before.
+    """
+
+    sides: tuple[CommandSide, ...]
+    starter: CommandStarter
+    runs: int | None
+    rng: np.random.Generator
+    say: Callable[[str], None]
+    show: Callable[[str], None]
+    _made: dict[Series, dict[tuple[int, int], Run]] = field(default_factory=lambda: {_ROUNDS: {}, _FRESH: {}})
+    _aside: list[Run] = field(default_factory=list)
+    _best: int | None = None
+    _round_s: float = 0.0
+    _reference: Answer | None = None
+
+    def run(self) -> CommandComparison:
+        """Run until the comparison is precise enough, or more runs would not decide it.
+
+        Raises:
+            NothingWorkedError: A command fails in its first run.
+            CannotRunHereError: Runs fail for other reasons than the commands.
+        """
+        began = time.monotonic()
+        for side in self.sides:
+            run = self._run(WARM_UP, 0, side)
+            if not run.outcome.complete:
+                raise NothingWorkedError(f"{shlex.join(side.argv)} {self.starter.failure(run.outcome)}")
+            self._reference = self._reference or run.outcome.answer
+        self._round_s = time.monotonic() - began
+        if len(self.sides) == 2:
+            self._run_pairs(_ROUNDS, 1)
+            return self.comparison
+        while self._count(_ROUNDS) < self._rounds:
+            self._run_round(_ROUNDS, range(len(self.sides)))
+        table = self.comparison.table
+        looks = {
+            side: _looks(pairs)
+            for side in range(1, len(self.sides))
+            if table.is_reliable(side) and (pairs := table.pairs(0, side))
+        }
+        best = max(looks, key=lambda side: looks[side], default=None)
+        if best is not None and looks[best] > 1.0:
+            self._best = best
+            self._run_pairs(_FRESH, best)
+        return self.comparison
+
+    @property
+    def comparison(self) -> CommandComparison:
+        """What is known so far."""
+        table, fresh = (RoundTable(self.sides, dict(self._made[one]), ELAPSED.name) for one in (_ROUNDS, _FRESH))
+        of_two = len(self.sides) == 2
+        return CommandComparison(table, table if of_two else fresh, self._best, tuple(self._aside), self._settings)
+
+    @property
+    def _settings(self) -> VerdictSection:
+        usual = VerdictSection(precision=_PRECISION)
+        least = signed_rank.least_pairs(usual.confidence)
+        most = self.runs
+        if most is None:
+            most = int(min(max(_USUAL_S / max(self._round_s, 1e-3), _LEAST_MOST), _MOST))
+        return usual.model_copy(update={"pairs": min(usual.pairs, max(most, least)), "max_pairs": max(most, least)})
+
+    @property
+    def _rounds(self) -> int:
+        return min(self._settings.pairs, self.runs or self._settings.pairs)
+
+    @cached_property
+    def _judge(self) -> Disturbances:
+        return Disturbances.of(NoiseSection(), ELAPSED, (), self.say, len(self.sides) * self._settings.pairs)
+
+    def _count(self, series: Series) -> int:
+        return 1 + max((number for number, _ in self._made[series]), default=-1)
+
+    def _run_pairs(self, series: Series, side: int) -> None:
+        """Run pairs of the first side and another one."""
+        settings = self._settings
+        while True:
+            table = self.comparison.fresh
+            pairs = table.pairs(0, side)
+            most = self.runs or settings.max_pairs
+            if self._count(series) >= most + FAILED_OFTEN or not (table.is_reliable(0) and table.is_reliable(side)):
+                return
+            if len(pairs) >= min(pairs_wanted(pairs, settings, ELAPSED), most) or _is_hopeless(pairs, settings):
+                return
+            self._run_round(series, (0, side))
+
+    def _run_round(self, series: Series, among: Sequence[int]) -> None:
+        """Run a round; every second one is the mirror image of the one before, so that a side is early as often."""
+        number, table = self._count(series), RoundTable(self.sides, self._made[series], ELAPSED.name)
+        if number % 2 == 0:
+            self._order = [among[int(place)] for place in self.rng.permutation(len(among))]
+        for side in self._order if number % 2 == 0 else self._order[::-1]:
+            if table.is_reliable(side):
+                self._made[series][number, side] = self._run(series, number, self.sides[side])
+
+    def _run(self, series: Series, number: int, side: CommandSide) -> Run:
+        purpose = Purpose(side.configuration, None, series, number)
+        self.show(self._state(series, number, side))
+        while True:
+            started = datetime.now(UTC).isoformat()
+            task, outcome = self.starter.run(side, self._reference)
+            made = RunInFlight(PlannedRun(task, purpose), started, {})
+            outcome = self._judge.judge(made, outcome)
+            run = made.run_to_store(replace(outcome, timeline=()), {}, {})
+            if not outcome.retryable:
+                return run
+            if not outcome.disturbed:
+                raise CannotRunHereError(f"{shlex.join(side.argv)}: {self.starter.failure(outcome)}")
+            self._aside.append(run)
+            if not self._judge.may_run_again:
+                raise CannotRunHereError(f"{side.label} {outcome.message}\n{NEVER_QUIET}")
+
+    def _state(self, series: Series, number: int, side: CommandSide) -> str:
+        if series == WARM_UP:
+            return f"{side.label} runs for the first time, which does not count"
+        found = self.comparison
+        best = found.best or 1
+        pairs = (found.fresh if series == _FRESH else found.table).pairs(0, best)
+        so_far = ""
+        if pairs and (series == _FRESH or len(self.sides) == 2):
+            ratio = _ratio(pairs, found.settings.confidence)
+            within = f" ({ends(ratio, ELAPSED)})" if ratio else ""
+            so_far = f": {self.sides[best].label} {_looks(pairs):.3f} times as fast as {self.sides[0].label}{within}"
+        of = self._rounds if series == _ROUNDS and len(self.sides) > 2 else f"at most {found.settings.max_pairs}"
+        return f"{'fresh pair' if series == _FRESH else 'round'} {number + 1} of {of}{so_far}"
+
+
+def _is_hopeless(pairs: Sequence[tuple[float, float]], settings: VerdictSection) -> bool:
+    """Whether the pairs left are unlikely to show a difference, if the next ones are like those so far."""
+    if len(pairs) < 2 * settings.pairs or len(pairs) >= settings.max_pairs:
+        return False
+    middle, low, high = ratio_interval(pairs, ELAPSED, settings.confidence)
+    share, width = len(pairs) / settings.max_pairs, log(high / low) / 2.0
+    # A standard error is about half of the interval's half-width; let the estimate move by one that is left.
+    return abs(log(middle)) + width / 2.0 * sqrt(1.0 - share) < width * sqrt(share)

@@ -1,0 +1,78 @@
+"""`autotune compare`: commands as a user types them, with real processes."""
+
+import csv
+import json
+
+import pytest
+
+from autotune.cli.commands.compare import _own_names
+from tests.support.command_line import run_main
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUTOTUNE_NOISE", "accept")
+    (tmp_path / "own").write_text("#!/bin/sh\necho energy $1\ncat\ntest $1 != 3 || { echo no luck >&2; exit 3; }\n")
+    (tmp_path / "own").chmod(0o755)
+    return tmp_path
+
+
+def compared(*words):
+    return run_main("compare", "--runs", "6", *words)
+
+
+def test_commands_run_where_the_user_stands_and_every_run_is_exported(here):
+    (here / "in.txt").write_text("hello")
+    ended = compared("--input", "in.txt", "--export", "runs.csv", "--", "./own", "1", "--", "./own", "2")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("1: ./own 1\n2: ./own 2\n\n")
+    assert "6 interleaved pairs of runs)" in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 200
+    rows = list(csv.DictReader((here / "runs.csv").read_text().splitlines()))
+    assert {row["name"] for row in rows} == {"1", "2"}
+    assert len([row for row in rows if row["state"] == "complete"]) == 12
+
+
+def test_json_has_the_ratio_and_the_names_of_the_user(here):
+    ended = compared("--json", "--names", "old, new", "--prepare", "touch made", "--", "./own", "1", "--", "./own", "2")
+    found = json.loads(ended.stdout)
+    assert [side["name"] for side in found["sides"]] == ["old", "new"]
+    assert found["sides"][1]["command"] == ["./own", "2"]
+    middle, low, high = found["ratio"]
+    assert low <= middle <= high
+    assert (here / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--", "./own", "1", "--", "./own", "3"], 4, "./own 3 ended with exit code 3: no luck\nits last lines on "),
+        (
+            ["--answer", "energy (.*)", "--", "./own", "1", "--", "./own", "2"],
+            4,
+            "answer is 2, the reference run's is 1",
+        ),
+        (["--", "./own", "1", "--", "./none", "2"], 3, "none 2: there is no program"),
+        (["--", "./own", "1"], 2, "give two commands or more"),
+        (["--names", "a", "--", "./own", "1", "--", "./own", "2"], 2, "must have 2 different names"),
+        (["--answer", "energy", "--", "./own", "1", "--", "./own", "2"], 2, "has 0 groups"),
+        (["--export", "runs.txt", "--", "./own", "1", "--", "./own", "2"], 2, "must end in .csv or .json"),
+        (
+            ["--prepare", "./own 3", "--", "./own", "1", "--", "./own", "2"],
+            3,
+            "./own 3, which prepares each run, ended",
+        ),
+    ],
+)
+def test_mistakes_and_failures_are_said(here, words, code, said):
+    ended = compared(*words)
+    assert ended.returncode == code
+    assert said in " ".join(ended.stderr.replace("│", " ").split()) or said in ended.stderr
+
+
+def test_names_are_the_words_in_which_commands_differ():
+    words = [["./a", "-n", "4", "-O2"], ["./a", "-n", "4", "-O3"], ["./a", "-n", "4"]]
+    assert _own_names(words) == ["-O2", "-O3", "./a"]
+    assert _own_names([["x"], ["x"]]) == ["x", "x (2)"]
+    assert len(_own_names([["x" * 80, "1"], ["y"]])[0]) == 24
