@@ -15,15 +15,25 @@ from autotune.storage import address
 
 DEFAULT_STORAGE = address.DEFAULT
 
-Storage = Annotated[
-    str,
-    typer.Option(
+
+def _storage_option(callback: Callable[[str], str] | None = None) -> Any:  # noqa: ANN401  Typer's own
+    return typer.Option(
         "--storage",
         envvar="AUTOTUNE_STORAGE",
         help="A SQLite file, or postgresql+psycopg://user@host/database.",
         show_default=True,
-    ),
-]
+        callback=callback,
+    )
+
+
+def _check_storage(storage: str) -> str:
+    """Refuse a missing storage before the command imports what reads one."""
+    address.check_exists(address.storage_url(storage))
+    return storage
+
+
+Storage = Annotated[str, _storage_option()]
+ExistingStorage = Annotated[str, _storage_option(_check_storage)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program.")]
 WeightsOption = Annotated[
     str | None,
@@ -168,16 +178,8 @@ ScriptFileOption = Annotated[
 
 
 def _check_storages(storages: list[str] | None) -> list[str] | None:
-    """Refuse a missing storage before the command does any work.
-
-    Raises:
-        StorageError: The file does not exist.
-    """
-    if storages:
-        from autotune.storage.connection import readable_address
-
-        for storage in storages:
-            readable_address(address.storage_url(storage))
+    for storage in storages or ():
+        _check_storage(storage)
     return storages
 
 

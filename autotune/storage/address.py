@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from autotune.errors import StorageError
+
 DEFAULT = "autotune.db"
 _SQLITE = "sqlite:///"
 _POSTGRESQL = "postgresql+psycopg"
@@ -27,6 +29,18 @@ def is_postgresql(url: str) -> bool:
 def sqlite_path(url: str) -> Path | None:
     """Return the file of a SQLite address, None for another storage."""
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
+
+
+def check_exists(url: str) -> None:
+    """Check that a storage's file exists; a server is not asked.
+
+    Raises:
+        StorageError: The file does not exist.
+    """
+    path = sqlite_path(url)
+    if path is not None and not path.is_file():
+        msg = f"no storage at {path}; `autotune study` makes it, --storage or AUTOTUNE_STORAGE names another"
+        raise StorageError(msg)
 
 
 def hide_password(url: str) -> str:

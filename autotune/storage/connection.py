@@ -16,7 +16,7 @@ import sqlalchemy.exc
 from sqlalchemy import Connection, Engine, NullPool
 
 from autotune.errors import StorageError
-from autotune.storage.address import hide_password, is_postgresql, sqlite_path
+from autotune.storage.address import check_exists, hide_password, is_postgresql, sqlite_path
 from autotune.storage.damage import content_errors
 from autotune.storage.sqlite.file import check_writable, read_only, sqlite_address
 from autotune.storage.sqlite.held_file import CautiousConnection, HeldFile, hold_file
@@ -280,12 +280,10 @@ def readable_address(url: str) -> str:
     Raises:
         StorageError: The file does not exist.
     """
+    check_exists(url)
     path = sqlite_path(url)
     if path is None:
         return url
-    if not path.is_file():
-        msg = f"no storage at {path}; `autotune study` makes it, --storage or AUTOTUNE_STORAGE names another"
-        raise StorageError(msg)
     file, _, mode = sqlite_address(path).partition("?")
     return _file_address(file, mode)
 

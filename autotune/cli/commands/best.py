@@ -9,7 +9,7 @@ import typer
 
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import check_has_script, check_one_form, output, print_json, write_script
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, ScriptFileOption, Storage, StudyName, WeightsOption
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, ExistingStorage, ScriptFileOption, StudyName, WeightsOption
 from autotune.cli.placement import SiteOption
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import CannotRunHereError, NothingFeasibleError, NothingWorkedError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def best(
     name: StudyName,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     weights: WeightsOption = None,
     script: Annotated[
         str | None, typer.Option("--script", help="Print a job script of the winner.", **SCRIPT_FORM)

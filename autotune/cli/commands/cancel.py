@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from autotune.cli.common import errors, output, print_json
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, ExistingStorage, StudyName
 from autotune.errors import CannotRunHereError
 from autotune.storage.address import storage_url
 
 
-def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
+def cancel(name: StudyName, storage: ExistingStorage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Cancel a study's queued jobs, and stop its process.
 
     The same `autotune study` command resumes. Exit code 3: some jobs could not be cancelled; try again.

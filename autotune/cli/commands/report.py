@@ -10,7 +10,7 @@ import typer
 
 from autotune.cli.common import echo, errors, names_over, output, print_json
 from autotune.cli.completion import reference_files
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName, StudyNames, check_drawable
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, ExistingStorage, StudyName, StudyNames, check_drawable
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
 from autotune.files import write_output
@@ -34,7 +34,7 @@ class ReportFormat(StrEnum):
 
 def report(
     names: StudyNames,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     form: Annotated[ReportFormat, typer.Option("--format", help="Format of the report.")] = ReportFormat.HTML,
     target: Annotated[
         Path | None,
@@ -100,7 +100,7 @@ def picture(
             callback=check_drawable,
         ),
     ] = None,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
     """Draw a metric over parameters, or a decision table.
@@ -123,7 +123,7 @@ def picture(
         errors().print(f"picture: {path}")
 
 
-def importance(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
+def importance(name: StudyName, storage: ExistingStorage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Print how much each parameter matters.
 
     Prints what share of the differences between the trials each parameter explains, by Optuna's fANOVA, and which

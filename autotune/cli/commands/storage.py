@@ -14,9 +14,9 @@ from autotune.cli.options import (
     DEFAULT_STORAGE,
     AsJson,
     DryRunOption,
+    ExistingStorage,
     NameOption,
     SetOption,
-    Storage,
     StudyName,
     YesOption,
 )
@@ -46,7 +46,7 @@ def list_studies(
         list[str] | None, typer.Option("--tag", metavar="WORD", help="Only studies with this tag. Repeatable.")
     ] = None,
     archived: Annotated[bool, typer.Option("--archived", help="Include archived studies.")] = False,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
     """List the studies of a storage."""
@@ -104,7 +104,7 @@ def _list_row(summary: "Summary") -> list[str]:
     ]
 
 
-def show(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
+def show(storage: ExistingStorage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Show the kind, version and size of a storage."""
     from autotune.storage.contents import read_contents
     from autotune.storage.tables import VERSION
@@ -201,7 +201,7 @@ def reread(
         ),
     ],
     changes: SetOption = None,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     stored_name: NameOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -238,7 +238,7 @@ def reread(
 def rename(
     name: StudyName,
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
 ) -> None:
     """Rename a study.
 
@@ -267,7 +267,7 @@ def label(
     archived: Annotated[
         bool | None, typer.Option("--archive/--unarchive", help="Leave it out of `autotune storage list`, or not.")
     ] = None,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
     """Tag a study, add a note, or archive it.
@@ -299,7 +299,7 @@ def label(
         output().print(f"study {name!r}: {labels.text()}")
 
 
-def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
+def delete(name: StudyName, storage: ExistingStorage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
     """Delete a study, its runs and their folders."""
     from autotune.coordination.upkeep import delete as delete_study
     from autotune.coordination.upkeep import hold_unused
@@ -311,7 +311,7 @@ def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption =
     output().print(f"deleted study {name!r} and {_folders_text(found)}")
 
 
-def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
+def reset(name: StudyName, storage: ExistingStorage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
     """Remove all trials of a study.
 
     Its name and its study file stay.
@@ -338,7 +338,7 @@ def clean(
         ),
     ] = None,
     whole: Annotated[bool, typer.Option("--all", help="Include failed runs, the winner's and the default's.")] = False,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     as_json: AsJson = False,

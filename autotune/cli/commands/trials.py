@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.common import echo, output, print_json
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, ExistingStorage, StudyName
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
 from autotune.formatting import configuration_text, output_folder
@@ -35,7 +35,7 @@ def trials(
     form: Annotated[
         Format | None, typer.Option("--format", help="Print CSV, a Kernel Tuner cache, or T4 results.")
     ] = None,
-    storage: Storage = DEFAULT_STORAGE,
+    storage: ExistingStorage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
     """Print the trials or the runs of a study.
