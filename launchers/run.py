@@ -25,28 +25,43 @@ def run(launcher: Launcher, job: Job, on_lines: OnLines | None = None) -> JobSta
     Raises:
         LaunchError: The job could not be started.
     """
-    lines = LineReader(job.folder / job.progress_file)
     job_id = launcher.submit(job)
+    followed = FollowedJob(launcher, job_id, LineReader(job.folder / job.progress_file), on_lines)
     try:
-        return _follow(launcher, job_id, lines, on_lines)
+        while (status := followed.look()) is None:
+            time.sleep(followed.next_pause_s())
     except BaseException:
         launcher.cancel(job_id)
         raise
+    return status
 
 
-def _follow(launcher: Launcher, job_id: str, lines: LineReader, on_lines: OnLines | None) -> JobStatus:
-    pause_s = _FIRST_PAUSE_S
-    while True:
-        status = launcher.poll([job_id])[job_id]
-        ended = status.state in {JobState.ENDED, JobState.LOST}
-        if on_lines is not None and _wants_stop(lines, on_lines, ended=ended):
-            on_lines = None
-            launcher.cancel(job_id)
-            continue
-        if ended:
-            return status
-        time.sleep(pause_s)
-        pause_s = min(1.5 * pause_s, _PAUSE_S)
+class FollowedJob:
+    """A job in flight whose output is read."""
+
+    def __init__(self, launcher: Launcher, job_id: str, lines: LineReader, on_lines: OnLines | None) -> None:
+        """Follow a job that was submitted; `lines` and `on_lines` are as in `run`."""
+        self._launcher = launcher
+        self._job_id = job_id
+        self._lines = lines
+        self._on_lines = on_lines
+        self._pause_s = _FIRST_PAUSE_S
+
+    def look(self) -> JobStatus | None:
+        """Read new lines, cancel the job if they ask for it, and return how it ended; None while it runs."""
+        while True:
+            status = self._launcher.poll([self._job_id])[self._job_id]
+            ended = status.state in {JobState.ENDED, JobState.LOST}
+            if self._on_lines is None or not _wants_stop(self._lines, self._on_lines, ended=ended):
+                return status if ended else None
+            self._on_lines = None
+            self._launcher.cancel(self._job_id)
+
+    def next_pause_s(self) -> float:
+        """Return how long to wait before the next look."""
+        pause_s = self._pause_s
+        self._pause_s = min(1.5 * pause_s, _PAUSE_S)
+        return pause_s
 
 
 def _wants_stop(lines: LineReader, on_lines: OnLines, *, ended: bool) -> bool:

@@ -14,6 +14,7 @@ from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.card_pool import CardPool, MachinePool
 from autotune.execution.core_pool import CoreClaim, CorePool, Pool, claim_purpose
 from autotune.execution.executor import Executor
+from autotune.execution.local_executor import LocalExecutor
 from autotune.files import private_mode
 from autotune.locks import IfHeld, LockFile, WaitBy, claim_when_free
 from autotune.storage.address import hide_password
@@ -120,15 +121,23 @@ class Here(RunPlace):
 
     @contextmanager
     def resources(self, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
-        """Provide the cores and cards of this machine."""
-        del leases, workers
-        from autotune.execution.ray_executor import RayExecutor, local_cluster  # noqa: PLC0415  jobs need no Ray
-
+        """Provide the cores and cards of this machine; only several workers need Ray."""
+        del leases
         settings = self.settings
         cards = CardPool(claim_purpose(settings.name), wait_by=self.wait_by, waiting=settings.pause.waiting)
-        with local_cluster(settings.machine.cores), closing(cards):
-            pool = MachinePool(CorePool(settings.machine.cpus), cards)
-            yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), pool)
+        with self._executor(workers) as executor, closing(cards):
+            yield SessionResources(executor, MachinePool(CorePool(settings.machine.cpus), cards))
+
+    @contextmanager
+    def _executor(self, workers: int) -> Iterator[Executor]:
+        cores, launcher = self.settings.machine.cores, self.settings.launcher
+        if workers == 1:
+            yield LocalExecutor(launcher)
+            return
+        from autotune.execution.ray_executor import RayExecutor, local_cluster  # noqa: PLC0415  takes seconds
+
+        with local_cluster(cores):
+            yield RayExecutor(cores, launcher)
 
     def quiet(self, noise: NoiseSection, mode: NoiseMode) -> QuietMachine | None:
         """Return this machine, if disturbed runs do not count."""

@@ -167,7 +167,7 @@ Only a script that goes into a pipe or a file keeps them
 Only you can read the file that brings secrets to a batch job
     launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
 ask-and-tell, Ray is not started
-    autotune/coordination/test_places.py::test_who_makes_no_runs_on_this_machine_starts_no_ray
+    autotune/coordination/test_places.py::test_one_worker_jobs_and_runs_of_other_programs_start_no_ray
 """
 # Words of a sentence, and the test that shows it.
 SHOWN = dict(re.findall(r"^(\S.*)\n    (\S+)$", _PAIRS, re.MULTILINE))

@@ -12,6 +12,7 @@ from autotune.coordination.places import QueuePool, hold_study, session_resource
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError
 from autotune.execution.batch_executor import BatchExecutor
+from autotune.execution.local_executor import LocalExecutor
 from autotune.locks import IfHeld
 from autotune.machines.this_machine import this_machine
 from autotune.storage.leases import MemoryLeaseBook
@@ -56,10 +57,12 @@ def test_two_storages_do_not_make_the_jobs_of_studies_of_one_name_in_one_folder(
         pass
 
 
-@pytest.mark.parametrize("kind", [BatchExecutor, WorkQueue])
-def test_who_makes_no_runs_on_this_machine_starts_no_ray(tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize("kind", [BatchExecutor, WorkQueue, LocalExecutor])
+def test_one_worker_jobs_and_runs_of_other_programs_start_no_ray(tmp_path, monkeypatch, kind):
     monkeypatch.setitem(sys.modules, "autotune.execution.ray_executor", None)
     settings = settings_of(tmp_path, "a.db")
+    if kind is LocalExecutor:
+        settings = replace(settings, launcher=LocalLauncher())
     if kind is WorkQueue:
         queue = WorkQueue(answers=Replies(lambda: None))
         settings = replace(settings, launcher=LocalLauncher(), external=queue)

@@ -1,7 +1,6 @@
 """An executor without Ray and without cores, which makes runs inside the coordinator."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from autotune.execution.executor import Executor
 from autotune.execution.task import Task, WatchedRun
@@ -9,10 +8,10 @@ from autotune.records.outcome import Outcome
 from tests.support.faults.recorded import made
 
 
-class RayExecutor(Executor):
+class LocalExecutor(Executor):
     """Make each run when the session waits for it."""
 
-    def __init__(self, cores: int, launcher: object) -> None:
+    def __init__(self, launcher: object) -> None:
         self._running: list[Task] = []
 
     def submit(self, task: Task) -> None:
@@ -34,13 +33,3 @@ class RayExecutor(Executor):
     def leave(self) -> None:
         """Stop all."""
         self._running.clear()
-
-
-class ClusterExecutor(RayExecutor):
-    """Unused: there is no cluster."""
-
-
-@contextmanager
-def local_cluster(cores: int) -> Iterator[None]:
-    """Start no cluster."""
-    yield

@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-import types
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +17,6 @@ ACKNOWLEDGED = "acknowledged.log"
 DATABASE = "autotune.db"
 NAME = "mine"
 
-_STUB = "autotune.execution.ray_executor"
 _real_monotonic, _real_sleep = time.monotonic, time.sleep
 
 
@@ -103,6 +101,7 @@ class Session(ABC):
 
 def play_machine(folder: Path) -> None:
     """Give this process its own core locks and executor, and record acknowledged runs."""
+    from autotune.coordination import places
     from autotune.execution import core_pool
     from autotune.tuning import session
     from tests.support.faults import local
@@ -112,10 +111,7 @@ def play_machine(folder: Path) -> None:
     core_pool.user_folder = lambda: locks
     # It scans all processes of the machine, so the number of system calls would vary; none of them is a run.
     session.end_left_over = lambda runs: 0
-    stub = types.ModuleType(_STUB)
-    for name in ("RayExecutor", "ClusterExecutor", "local_cluster"):
-        setattr(stub, name, getattr(local, name))
-    sys.modules[_STUB] = stub
+    places.LocalExecutor = local.LocalExecutor
     note_acknowledged()
 
 

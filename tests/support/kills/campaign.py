@@ -33,6 +33,7 @@ from tests.support.kills.supervised import Supervised
 ROOT = Path(__file__).resolve().parents[3]
 SESSIONS: tuple[type[Session], ...] = (
     sessions.Local,
+    sessions.OnRay,
     sessions.Ranks,
     sessions.Batch,
     sessions.OnServer,

@@ -87,11 +87,12 @@ class Session(ABC):
 
 
 class Local(Session):
-    """`autotune study` on this machine, with a private Ray on one core that it does not reserve."""
+    """`autotune study` with one worker on this machine, on one core that it does not reserve."""
 
     name = "local"
-    roles = ("coordinator", "worker", "gcs", "raylet", "supervisor")
+    roles = ("coordinator", "supervisor")
     more = ""
+    workers = 1
 
     def prepare(self, folder: Path, token: str) -> None:
         """Write the program and the study file."""
@@ -101,10 +102,18 @@ class Local(Session):
         """Tune to the verdict."""
         on_one_core()
         note_acknowledged()
-        return command("study", f"./{NAME}.toml", "--warm-start", "off")
+        return command("study", f"./{NAME}.toml", "--warm-start", "off", "--workers", str(self.workers))
 
 
-class Ranks(Local):
+class OnRay(Local):
+    """The same with two workers, so with a private Ray."""
+
+    name = "ray"
+    roles = ("coordinator", "worker", "gcs", "raylet", "supervisor")
+    workers = 2
+
+
+class Ranks(OnRay):
     """The same with a program that an MPI start command starts."""
 
     name = "ranks"

@@ -1,0 +1,57 @@
+"""One worker on this machine: its runs are jobs of this process."""
+
+import sys
+import time
+
+import pytest
+
+from autotune.execution.capping import Cap
+from autotune.execution.local_executor import LocalExecutor
+from autotune.execution.task import Task
+from launchers import Job
+from launchers.local import LocalLauncher
+from objectives.base import FailureKind
+from objectives.command import ELAPSED, CommandObjective, CommandOptions
+from tests.support.processes import left_in
+
+
+@pytest.fixture
+def executor():
+    made = LocalExecutor(LocalLauncher())
+    yield made
+    made.cancel_all()
+
+
+def task_of(folder, *argv, key=0, cap=None):
+    folder.mkdir()
+    return Task(key, Job(argv, folder), CommandObjective(CommandOptions(argv=list(argv))), cap=cap)
+
+
+def waited(executor, count):
+    ended, give_up_at = [], time.monotonic() + 60.0
+    while len(ended) < count and time.monotonic() < give_up_at:
+        ended += executor.wait(0.25)
+    return {task.key: outcome for task, outcome in ended}
+
+
+def test_runs_end_with_their_outcomes_side_by_side_if_need_be(executor, tmp_path):
+    executor.submit(task_of(tmp_path / "a", "sleep", "0.2", key=1))
+    executor.submit(task_of(tmp_path / "b", "false", key=2))
+    executor.submit(task_of(tmp_path / "c", "nowhere-to-be-found", key=3))
+    ended = waited(executor, 3)
+    assert ended[1].metrics["elapsed_s"] >= 0.2
+    assert ended[2].failure is FailureKind.APPLICATION_ERROR
+    assert (ended[3].failure, ended[3].code) == (FailureKind.INFRASTRUCTURE_ERROR, "not-started")
+    assert executor.wait(0.0) == []
+
+
+def test_a_run_that_has_lost_is_stopped(executor, tmp_path):
+    executor.submit(task_of(tmp_path / "a", "sleep", "60", cap=Cap(ELAPSED, 0.1, elapsed_s=0.1)))
+    assert waited(executor, 1)[0].capped
+
+
+def test_nothing_is_left_of_runs_that_are_not_waited_for(executor, tmp_path):
+    executor.submit(task_of(tmp_path / "a", sys.executable, "-c", "import time; time.sleep(60)"))
+    executor.leave()
+    assert left_in(tmp_path / "a") == []
+    assert executor.wait(0.0) == []
