@@ -1,11 +1,10 @@
-"""The sessions of a study: tune, confirm, watch, ablate, sweep, right-size."""
+"""The sessions of a study: tune, confirm, watch, ablate, sweep."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 from autotune.comparison.ablation import Point, ablate
 from autotune.comparison.findings import Ablation, standings_of
-from autotune.comparison.rightsize_probes import SizingRequest, check_target_is_time
 from autotune.comparison.sweep import Request, Sweep, Variants, sweep
 from autotune.comparison.watching.check import differences
 from autotune.comparison.watching.finding import Finding
@@ -25,7 +24,6 @@ from autotune.held_folders import temporary_folder
 from autotune.performance.earlier_study import EarlierStudy
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.recognition import of_program
-from autotune.performance.rightsizing.right_size import RightSize
 from autotune.performance.warm_start import guide, warm_start
 from autotune.planning.prepare import Prepared
 from autotune.results.summary import Summary, summarise
@@ -43,7 +41,7 @@ from autotune.tuning.loop import Ending, TuningLoop
 from autotune.tuning.opening import Opened, open_run_manager, open_study
 from autotune.tuning.retry import retry_failed
 from autotune.tuning.unreliable_runs import set_unreliable_aside
-from objectives.base import Context, Objective
+from objectives.base import Context
 from spaces import Configuration, Space
 
 
@@ -249,26 +247,6 @@ def sweep_study(  # noqa: PLR0913, PLR0917  the study, the sweep, and how both a
         variants = Variants.of(space, request, at(summarise(store), space), study.scaling)
         with open_run_manager(opened) as manager:
             return sweep(store, manager, study, request=request, variants=variants, live=live)
-
-
-def rightsize_study(
-    study: StudyFile, settings: SessionSettings, display: Display, request: SizingRequest
-) -> tuple[RightSize, Objective]:
-    """Run a few jobs of different sizes; return the best size within the limits of `request`, and what makes its job.
-
-    Raises:
-        AutotuneError: The study is busy or cannot run here, or its target is not a time.
-    """
-    with open_study(
-        study, settings, display, lambda prepared: check_target_is_time(prepared.definition.target)
-    ) as opened:
-        prepared, place = opened.prepared, opened.settings
-        facts, folder = place.machine.facts, place.plan / "sizes"
-        sizing = request.sizing(opened.store, prepared.plan, prepared.space, facts, folder)
-        if len(sizing.probes()) < request.runs and sizing.knowledge().next() is not None:
-            with open_run_manager(opened) as manager:
-                sizing.probe(manager, study, request.runs)
-        return sizing.right_size(), prepared.plan.objective
 
 
 def study_file_of(url: str, name: str) -> StudyFile:

@@ -115,7 +115,7 @@ def rightsize(
         return
     from autotune import studyfile
     from autotune.comparison.rightsize_probes import SizingRequest
-    from autotune.tuning.session import rightsize_study
+    from autotune.tuning.rightsize_session import rightsize_study
 
     urls = (url, *(storage_url(other) for other in also or ()))
     request = SizingRequest(limits, probes, max_nodes, whole_nodes, urls)
