@@ -8,7 +8,6 @@ import typer
 from autotune import __version__
 from autotune.cli.group import CommandGroup
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
-from autotune.formatting import plain
 from launchers.extensions.entry_points import EntryPointError
 
 app = typer.Typer(
@@ -49,7 +48,9 @@ def main() -> None:
             sys.exit(ExitCode.INTERRUPTED)
         if not isinstance(error, AutotuneError | EntryPointError | OSError):
             raise
-        # Without rich, whose import takes longer than to find most mistakes.
+        from autotune.formatting import plain
+
+        # Not by rich, whose import takes longer than to find most mistakes.
         sys.stderr.write(plain(f"autotune: {error}\n"))
         if isinstance(error, AutotuneError) and error.leaves_threads:
             sys.stdout.flush()
