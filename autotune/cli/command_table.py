@@ -47,7 +47,7 @@ _STORAGE = (
 COMMANDS = (
     CommandEntry("init", SESSION, "Write a commented study file for a command.", "init", "init", "WithCommand"),
     CommandEntry("check", SESSION, "Check a study file, and list every mistake.", "check", "check"),
-    CommandEntry("study", SESSION, "Tune a program. The same command again resumes.", "study", "study"),
+    CommandEntry("study", SESSION, "Tune a program. The same command again resumes.", "study", "study", "WithWords"),
     CommandEntry("best", SESSION, "Print the winner, its speed-up and how sure it is.", "best", "best"),
     CommandEntry("trials", LOOK, "Print the trials or the runs of a study.", "trials", "trials"),
     CommandEntry("studies", LOOK, "List the studies that ship, and their results here.", "studies", "studies"),
@@ -57,7 +57,7 @@ COMMANDS = (
     CommandEntry("compare", MEASURE, "Compare commands in interleaved runs.", "compare", "compare", "WithWords"),
     CommandEntry("confirm", MEASURE, "Compare the best trials with the default in fresh runs.", "confirm", "confirm"),
     CommandEntry("ablate", MEASURE, "Measure what each changed option of the winner gains.", "ablate", "ablate"),
-    CommandEntry("sweep", MEASURE, "Measure the values of one or two parameters.", "sweep", "sweep"),
+    CommandEntry("sweep", MEASURE, "Measure the values of one or two parameters.", "sweep", "sweep", "WithWords"),
     CommandEntry("watch", MEASURE, "Check with a few runs that the winner still wins.", "watch", "watch"),
     CommandEntry("cancel", MEASURE, "Cancel a study's queued jobs, and stop its process.", "cancel", "cancel"),
     CommandEntry("pilot", MEASURE, "Write a job script that tunes inside one job.", "pilot", "pilot", "PassOptionsOn"),

@@ -40,7 +40,7 @@ class Switch(StrEnum):
 class StudyOptions:
     """The command line of `autotune study`; None for an option that was not given."""
 
-    name: StudyArgument
+    name: StudyArgument = ""
     trials: TrialsOption = None
     timeout: TimeoutOption = None
     workers: Annotated[

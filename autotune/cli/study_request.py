@@ -60,6 +60,9 @@ def read_request(options: StudyOptions) -> StudyRequest:
         "sampler.warm_start": None if options.warm_start is None else str(options.warm_start is Switch.ON).lower(),
     }
     held = if_held(options.wait, options.take_over)
+    if not options.name:
+        msg = "give a study that ships (qe), a study file (./mine.toml), or a command after --, with values to try"
+        raise typer.BadParameter(msg, param_hint="STUDY")
     _refuse_stored_name(options.name, storage_url(options.storage))
     chosen = choose(options.name, options.changes, options.input_file, overrides)
     _check_ray(options)

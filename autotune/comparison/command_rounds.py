@@ -45,6 +45,7 @@ from objectives.figure import read_text
 # Without a number of runs, rounds take at most about this time, except that short ones suffice for few commands only.
 _USUAL_S = 15.0
 _LEAST_MOST, _MOST = 20, 200
+_USUAL_ROUNDS = 8
 _PRECISION = 0.01
 _ROUNDS = Series.sweep("commands")
 _FRESH = Series.sweep("fresh")
@@ -218,7 +219,8 @@ class CommandRounds:
     Attributes:
         sides: The commands; the others are compared with the first.
         starter: Runs them.
-        runs: The largest number of runs of each in the rounds, and again in fresh pairs; None for a number by the time.
+        runs: The largest number of runs of each in pairs; None for a number by the time.
+        rounds: The number of rounds of several commands.
         rng: Draws the orders.
         say: Gets lines for the user.
         show: Gets the state, which replaces the one before.
@@ -230,6 +232,7 @@ class CommandRounds:
     rng: np.random.Generator
     say: Callable[[str], None]
     show: Callable[[str], None]
+    rounds: int = _USUAL_ROUNDS
     _made: dict[Series, dict[tuple[int, int], Run]] = field(default_factory=lambda: {_ROUNDS: {}, _FRESH: {}})
     _aside: list[Run] = field(default_factory=list)
     _best: int | None = None
@@ -253,7 +256,7 @@ class CommandRounds:
         if len(self.sides) == 2:
             self._run_pairs(_ROUNDS, 1)
             return self.comparison
-        while self._count(_ROUNDS) < self._rounds:
+        while self._count(_ROUNDS) < min(self.rounds, self.runs or self.rounds):
             self._run_round(_ROUNDS, range(len(self.sides)))
         table = self.comparison.table
         looks = {
@@ -282,10 +285,6 @@ class CommandRounds:
         if most is None:
             most = int(min(max(_USUAL_S / max(self._round_s, 1e-3), _LEAST_MOST), _MOST))
         return usual.model_copy(update={"pairs": min(usual.pairs, max(most, least)), "max_pairs": max(most, least)})
-
-    @property
-    def _rounds(self) -> int:
-        return min(self._settings.pairs, self.runs or self._settings.pairs)
 
     @cached_property
     def _judge(self) -> Disturbances:
@@ -344,7 +343,7 @@ class CommandRounds:
             ratio = _ratio(pairs, found.settings.confidence)
             within = f" ({ends(ratio, ELAPSED)})" if ratio else ""
             so_far = f": {self.sides[best].label} {_looks(pairs):.3f} times as fast as {self.sides[0].label}{within}"
-        of = self._rounds if series == _ROUNDS and len(self.sides) > 2 else f"at most {found.settings.max_pairs}"
+        of = self.rounds if series == _ROUNDS and len(self.sides) > 2 else f"at most {found.settings.max_pairs}"
         return f"{'fresh pair' if series == _FRESH else 'round'} {number + 1} of {of}{so_far}"
 
 

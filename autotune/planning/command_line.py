@@ -4,10 +4,11 @@ import keyword
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.machines.this_machine import FACTS
+from autotune.planning.knob_values import parse_values
 from autotune.planning.known_programs import KnownProgram, recognise_program
 from autotune.planning.shell_words import is_file, read_shell_words
 from autotune.planning.start_line import StartLine, read_start_line
@@ -18,6 +19,8 @@ _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREAD
 # Only numbers that are written back unchanged: not 007 or 1.50.
 _WHOLE = re.compile(r"0|[1-9]\d{0,8}")
 _DECIMAL = re.compile(r"(?:0|[1-9]\d{0,5})\.\d{1,6}")
+_VALUES = re.compile(r"\{([^{}=]+=[^{}]*)\}")
+_MARKS = 987_654_000
 _TAKEN = frozenset({*FACTS, *FUNCTIONS, *keyword.kwlist, "true", "false", "none"})
 # Larger files are not copied for each run, but read at their place.
 _MOST_COPIED_BYTES = 64 * 2**20
@@ -33,12 +36,14 @@ class Knob:
         where: The option or variable that has the number.
         kind: The things that it counts: `ranks` (started by the MPI start command), `processes` (started by the program
             itself) or `threads` of each; `knob` for another known option; empty if it may be the size of the problem.
+        values: The values to try, the default first, if the command gives them; else empty.
     """
 
     name: str
     value: str
     where: str
     kind: str
+    values: tuple[int | str, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -71,11 +76,68 @@ def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> Comma
     """Propose knobs for a command line: `OMP_NUM_THREADS=2 mpirun -np 4 prog -n 100` has threads, ranks and a number.
 
     Variables, prefixes such as `time`, and an MPI start command may precede the program. `environment` has the
-    variables under which the command would run.
+    variables under which the command would run. With `{threads=1..8}` in the command, only such knobs are tuned.
 
     Raises:
         StudyFileError: The command needs a shell, or an MPI start command starts no program.
     """
+    words, given = _take_values(words)
+    proposal = _propose(words, environment)
+    return _with_values(proposal, given) if given else proposal
+
+
+def _take_values(words: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, list[int | str]]]]:
+    """Replace each `{name=values}` by a number that no command has; return names and values by that number."""
+    given: dict[str, tuple[str, list[int | str]]] = {}
+
+    def number(found: "re.Match[str]") -> str:
+        mark = str(_MARKS + len(given))
+        given[mark] = parse_values(found[1])
+        return mark
+
+    return [_VALUES.sub(number, word) for word in words], given
+
+
+def _with_values(
+    proposal: CommandLineProposal, given: Mapping[str, tuple[str, list[int | str]]]
+) -> CommandLineProposal:
+    """Return the proposal with the knobs that the command names; counts that it fixes stay as they are."""
+    knobs, names = [], {}
+    marks = re.compile("|".join(given))
+    for proposed in proposal.knobs:
+        # An option before a number may have a mark in it, and its knob is named after it.
+        knob = replace(proposed, name=marks.sub("", proposed.name), where=marks.sub("", proposed.where))
+        name, values = given.get(knob.value, (knob.name, []))
+        names[proposed.name] = name
+        if values:
+            knobs.append(replace(knob, name=name, value=str(values[0]), kind=knob.kind or "knob", values=tuple(values)))
+        elif knob.kind in {"ranks", "processes", "threads"} and knob.is_whole:
+            knobs.append(replace(knob, values=(int(knob.value),)))
+        else:
+            knobs.append(replace(knob, kind=""))
+    found = {knob.name for knob in knobs if knob.values}
+    knobs += [
+        Knob(name, str(values[0]), "the command", "threads" if name == "threads" else "knob", tuple(values))
+        for name, values in given.values()
+        if name not in found
+    ]
+
+    def named(template: str) -> str:
+        for before, name in names.items():
+            template = template.replace(f"{{{before}}}", f"{{{name}}}")
+        for mark, (name, _) in given.items():
+            template = template.replace(mark, f"{{{name}}}")
+        return template
+
+    return replace(
+        proposal,
+        argv=tuple(map(named, proposal.argv)),
+        environment=tuple((name, named(value)) for name, value in proposal.environment),
+        knobs=tuple(knobs),
+    )
+
+
+def _propose(words: Sequence[str], environment: Mapping[str, str]) -> CommandLineProposal:
     parser = _CommandLineParser()
     written = read_shell_words(words)
     line = read_start_line(written.words, environment)

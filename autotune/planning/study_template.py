@@ -38,13 +38,18 @@ def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
     return "\n".join([*_head(words, proposal), *_options(proposal, active, left), *_space(active, left), _BUDGET])
 
 
+def has_values(words: Sequence[str]) -> bool:
+    """Whether a command has values to try, as in `--threads {threads=1..8}`."""
+    return any(knob.values for knob in propose_knobs(words, {}).knobs)
+
+
 def parameter_notes(words: Sequence[str], environment: Mapping[str, str], facts: Mapping[str, Value]) -> list[str]:
     """Return where the parameters of `study_text` differ from the command, on a machine with these facts."""
     proposal = propose_knobs(words, environment)
     active, left = _split_knobs(proposal, environment)
     cores = facts[_cores(active)]
     notes = []
-    for knob in _counts(active):
+    for knob in (knob for knob in _counts(active) if not knob.values):
         default = constant_value(_default_count(knob, active), facts)
         if knob.value and default != int(knob.value):
             notes.append(
@@ -61,6 +66,8 @@ def parameter_notes(words: Sequence[str], environment: Mapping[str, str], facts:
 def _split_knobs(proposal: CommandLineProposal, environment: Mapping[str, str]) -> tuple[list[Knob], list[Knob]]:
     """Return the knobs that become parameters, and those that are proposed in comments."""
     active = [knob for knob in proposal.knobs if knob.kind]
+    if any(knob.values for knob in active):
+        return active, [knob for knob in proposal.knobs if knob not in active]
     kinds = {knob.kind for knob in active if knob.kind in _COUNTS}
     threads = environment.get("OMP_NUM_THREADS", "")
     given = threads if re.fullmatch(r"[1-9]\d{0,8}", threads, re.ASCII) else ""
@@ -250,7 +257,13 @@ def _default_count(knob: Knob, active: Sequence[Knob]) -> str:
 
 def _parameter(knob: Knob, active: Sequence[Knob]) -> Iterator[str]:
     yield f"[space.parameters.{knob.name}]"
-    if knob.kind in _COUNTS:
+    if knob.values:
+        are_whole = all(isinstance(value, int) for value in knob.values)
+        values = knob.values if are_whole else tuple(map(str, knob.values))
+        yield f'type = "{"integer" if are_whole else "choice"}"'
+        yield f"values = [{', '.join(_inline(value) for value in values)}]"
+        yield f"default = {_inline(values[0])}"
+    elif knob.kind in _COUNTS:
         yield 'type = "integer"'
         yield "low = 1"
         yield f'high = "{_cores(active)}"'

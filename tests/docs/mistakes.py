@@ -135,7 +135,8 @@ class _Reader:
             yield error.format_message()
             return
         for parameter in command.params:
-            if context.params.get(parameter.name) is not None:
+            # A command after -- stands for a study.
+            if context.params.get(parameter.name) not in (None, ""):
                 yield from self._mistakes_of_value(parameter, name, context.params, here)
         if name == "init":
             self._made.add(_normal(here / (context.params["file"] or context.params["target"] or "mine.toml")))

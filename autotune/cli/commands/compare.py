@@ -145,6 +145,7 @@ def compare_sides(
     draw: "Callable[[CommandComparison], list[str]]",
     *,
     as_json: bool,
+    rounds: int | None = None,
 ) -> None:
     """Run the comparison and print its result; after Ctrl-C, that of the runs so far."""
     import numpy as np
@@ -154,9 +155,11 @@ def compare_sides(
 
     stop_at_sigterm()
     with _live_line() as (say, show):
-        rounds = CommandRounds(sides, starter, runs, np.random.default_rng(), say, show)
-        is_whole = _run(rounds)
-    found = rounds.comparison
+        made = CommandRounds(sides, starter, runs, np.random.default_rng(), say, show)
+        if rounds is not None:
+            made.rounds = rounds
+        is_whole = _run(made)
+    found = made.comparison
     if export is not None:
         _export(found, export)
     if as_json:

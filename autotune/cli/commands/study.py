@@ -3,6 +3,7 @@
 import os
 import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from autotune.cli.choices import SCRIPT_FORM
+from autotune.cli.command_words import WithWords, words_after  # noqa: F401  the table of commands names it
 from autotune.cli.common import LEFT, STOPPED, errors, open_display, output, print_json
 from autotune.cli.notify import SessionEnd, notify_at_end
 from autotune.cli.options import DEFAULT_STORAGE, with_options
@@ -65,8 +67,10 @@ class ResolvedStudy:
 
 
 @with_options
-def study(options: StudyOptions) -> None:
+def study(context: typer.Context, options: StudyOptions) -> None:
     """Tune a program. The same command again resumes.
+
+    Of a command, with values to try: autotune study -- ./solve --threads {threads=1..8}
 
     Ctrl-C ends the runs in flight and keeps all finished ones. `kill -USR1 PID` pauses when these have ended (exit
     code 8).
@@ -74,6 +78,8 @@ def study(options: StudyOptions) -> None:
     if options.dry_run and options.as_json:
         msg = "a dry run prints commands, not JSON: give one of the two"
         raise typer.BadParameter(msg, param_hint="--json")
+    if words := words_after(context):
+        options = replace(options, name=_write_study_file(options.name, words))
     request = read_request(options)
     with notify_at_end(options.notify, request.stored_name) as end:
         try:
@@ -87,6 +93,38 @@ def study(options: StudyOptions) -> None:
                 f"study {request.stored_name} was made before a change ({changed}): this is {error.successor}"
             )
             _tune(options, replace(request, stored_name=error.successor), end)
+
+
+def _write_study_file(name: str, words: Sequence[str]) -> str:
+    """Write the study file of a command, unless it is there already; return its path.
+
+    Raises:
+        StudyFileError: A study is given as well, the command has no values to try, or there is another such file.
+    """
+    from autotune.planning.study_template import has_values, study_text
+
+    if name:
+        msg = f"{name} and a command after --: give one of the two"
+        raise StudyFileError(msg)
+    if not has_values(words):
+        msg = (
+            "the command has no values to try: write them as in ./solve --threads {threads=1..8}, those with commas in "
+            "quotes for the shell, '{block=64,128}'; or use autotune init"
+        )
+        raise StudyFileError(msg)
+    path, text = Path(f"{Path(words[0]).stem}.toml"), study_text(words, os.environ)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+        errors().print(f"wrote {path}: metrics, answers, limits and more parameters go there (docs: own-program.md)")
+    except FileExistsError:
+        if path.read_text(encoding="utf-8") != text:
+            msg = f"{path} exists and is of another command: tune it with autotune study ./{path}, or move it away"
+            raise StudyFileError(msg) from None
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror}"
+        raise StudyFileError(msg) from error
+    return f"./{path}"
 
 
 def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None:

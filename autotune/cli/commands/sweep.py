@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.cli.command_words import WithWords, words_after  # noqa: F401  the table of commands names it
+from autotune.cli.commands.compare import command_starter, compare_sides
 from autotune.cli.common import names_over, output, print_json
 from autotune.cli.notify import notify_at_end
 from autotune.cli.options import AnyStudyArgument, InputOption, PictureOption, with_options
@@ -16,6 +19,7 @@ from autotune.storage.address import storage_url
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from autotune.comparison.command_rounds import CommandComparison
     from autotune.comparison.scaling import Estimate, ScalingPoint
     from autotune.comparison.sweep import Sweep
     from autotune.coordination.session_settings import SessionSettings
@@ -24,10 +28,22 @@ if TYPE_CHECKING:
     from spaces import Configuration, Space
 
 
+# Options that also apply to a command after `--`.
+_OF_COMMANDS = frozenset({"over", "repeats", "input_file", "as_json"})
+
+
 @with_options
 def sweep(
-    name: AnyStudyArgument,
-    over: Annotated[str, typer.Option("--over", metavar="NAME[,NAME]", help="Sweep this parameter, or two.")],
+    context: typer.Context,
+    over: Annotated[
+        str,
+        typer.Option(
+            "--over",
+            metavar="NAME[,NAME]",
+            help="Sweep this, or two. Of a command: NAME=1,2,4 or NAME=1..64*2.",
+        ),
+    ],
+    name: AnyStudyArgument = "",
     values: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,8 +68,12 @@ def sweep(
 ) -> None:
     """Measure the values of one or two parameters.
 
-    The same command again resumes; more --repeats add rounds of runs.
+    The same command again resumes; more --repeats add rounds of runs. Of a command, nothing is stored:
+    autotune sweep --over threads=1,2,4 -- ./solve --threads {threads}
     """
+    if not name or words_after(context):
+        _sweep_command(context, over, repeats, input_file, as_json=session.as_json)
+        return
     from autotune.comparison.sweep import Request, conclusion
     from autotune.pictures.ablation import lines
     from autotune.pictures.files import save
@@ -92,6 +112,62 @@ def sweep(
             path = picture or settings.runs / f"sweep-{'-'.join(result.over)}.png"
             save(chart, path)
             output().print(f"picture: {path}")
+
+
+def _check_only_of_commands(context: typer.Context) -> None:
+    """Refuse options that need a study."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE" and parameter.name not in _OF_COMMANDS:
+            msg = "is for the sweep of a study; a command after -- takes --over, --repeats, --input and --json"
+            raise typer.BadParameter(msg, param_hint=parameter.opts[0])
+
+
+def _sweep_command(
+    context: typer.Context, over: str, repeats: int, input_file: str | None, *, as_json: bool
+) -> None:
+    """Sweep a word of a command line."""
+    words = words_after(context)
+    if not words:
+        msg = "give a study, or a command after --: autotune sweep --over threads=1,2,4 -- ./solve --threads {threads}"
+        raise typer.BadParameter(msg, param_hint="STUDY")
+    _check_only_of_commands(context)
+    from autotune.comparison.command_rounds import CommandSide
+    from autotune.planning.knob_values import parse_values
+    from objectives.mentions.templates import fill_in, names_in, template_errors
+
+    parameter, values = parse_values(over)
+    wrong = template_errors(("", word) for word in words)
+    if wrong or {name for word in words for name in names_in(word)} != {parameter}:
+        msg = f"{{{parameter}}} must stand in the command, and no other name; write {{{{ or }}}} for a brace"
+        raise typer.BadParameter(msg, param_hint="--")
+
+    def side(value: int | str) -> CommandSide:
+        filled = tuple(fill_in(word, {parameter: value}) or "" for word in words)
+        return CommandSide(f"{parameter}={value}", {parameter: value}, None, filled)
+
+    given = None if input_file is None else Path(input_file)
+    if given is not None and not given.is_file():
+        raise typer.BadParameter(f"there is no file {given}", param_hint="--input")
+    with command_starter(None, given, None, 0.0) as starter:
+        compare_sides(tuple(map(side, values)), starter, None, None, _bar_lines, as_json=as_json, rounds=repeats)
+
+
+def _bar_lines(found: "CommandComparison") -> list[str]:
+    from statistics import median
+
+    from autotune.pictures.ablation import Bar, lines
+    from objectives.command import ELAPSED
+
+    base, bars = list(found.table.values(0).values()), []
+    for index, side in enumerate(found.table.sides):
+        values, ratio = list(found.table.values(index).values()), found.ratio(index) if index else None
+        if ratio is not None and base:
+            middle, low, high = (median(base) / factor for factor in (ratio[0], ratio[2], ratio[1]))
+            bars.append(Bar(side.label, middle, low, high))
+        elif values:
+            bars.append(Bar(side.label, median(values), median(values), median(values)))
+    return lines(tuple(bars), ELAPSED)
 
 
 def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":

@@ -33,11 +33,11 @@ RARE = {"objectives.replay.delimited", "launchers.batch_systems.registry"}
 HELP = HEAVY | {"optuna", "sqlalchemy", "alembic", "numpy", "psutil", "archspec", "rich", "spaces", "objectives"}
 
 
-def imported(folder, *words, **environment):
+def imported(folder, *words, child=CHILD, **environment):
     """Return the top-level packages, and modules of ours, that a command imported."""
     read, write = os.pipe()
-    child = subprocess.Popen(
-        [sys.executable, "-c", f"import os; os.dup2({write}, 3)\n{CHILD}", *words],
+    started = subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.dup2({write}, 3)\n{child}", *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         stdout=subprocess.PIPE,
@@ -48,7 +48,7 @@ def imported(folder, *words, **environment):
     os.close(write)
     with os.fdopen(read, encoding="utf-8") as pipe:
         told = pipe.read()
-    said, _ = child.communicate()
+    said, _ = started.communicate()
     assert told, said
     found = json.loads(told)
     assert found["code"] == 0, said
@@ -96,3 +96,36 @@ def test_reading_a_storage_needs_nothing_that_tuning_and_predicting_need(stored,
 )
 def test_what_few_study_files_need_is_read_when_one_does(stored, words):
     assert not imported(stored, *words) & RARE
+
+
+TINY = """
+objective = "command"
+options.argv = ["sh", "-c", "exit {x}"]
+budget.trials = 1
+[space.parameters.x]
+type = "integer"
+values = [0]
+default = 0
+"""
+
+
+@pytest.mark.slow
+def test_a_session_of_one_worker_waits_for_no_ray_and_for_no_model(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
+    folder = tmp_path / "user"
+    folder.mkdir(mode=0o700)
+    found = imported(tmp_path, "study", "./tiny.toml", "--quiet", AUTOTUNE_USER_FOLDER=str(folder))
+    assert not found & {"ray", "xgboost", "sklearn", "autotune.performance.rightsizing"}
+
+
+@pytest.mark.parametrize("words", [["storage", "list"], ["best", "paper"], ["trials", "paper"]], ids=" ".join)
+def test_a_storage_that_is_not_there_is_refused_before_anything_is_imported(tmp_path, words):
+    said = CHILD.replace("code = ended.code or 0", "code = 0")
+    assert not imported(tmp_path, *words, child=said) & (READING | {"pydantic.main", "numpy", "rich"})
+
+
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+def test_commands_are_compared_without_what_stores_studies(tmp_path, command):
+    words = ["--", "true", "--", "true"] if command == "compare" else ["--over", "x=1,2", "--", "true", "{x}"]
+    option = ["--runs", "1"] if command == "compare" else ["--repeats", "1"]
+    assert not imported(tmp_path, command, *option, *words) & READING

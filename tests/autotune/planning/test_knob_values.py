@@ -1,0 +1,67 @@
+"""Values to try in a command: `./solve --threads {threads=1..8}`."""
+
+import tomllib
+
+import pytest
+
+from autotune.errors import StudyFileError
+from autotune.planning.knob_values import parse_values
+from autotune.planning.study_template import has_values, study_text
+from autotune.studyfile import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("threads=1,2,4", [1, 2, 4]),
+        ("level=fast,slow,010", ["fast", "slow", "010"]),
+        ("n=3..6", [3, 4, 5, 6]),
+        ("block=64..1000*2", [64, 128, 256, 512]),
+        ("n=0..100+50", [0, 50, 100]),
+    ],
+)
+def test_values_are_a_list_or_a_range(text, values):
+    assert parse_values(text) == (text.partition("=")[0], values)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("threads", "is not NAME=VALUE"),
+        ("2=1,2", "is not NAME=VALUE"),
+        ("n=1", "has 1 different values"),
+        ("n=1,1", "has 1 different values"),
+        ("n=1..200", "2 to 100"),
+        ("n=0..8*2", "never ends"),
+        ("n=1..8+0", "never ends"),
+    ],
+)
+def test_other_texts_are_refused_with_the_rule(text, said):
+    with pytest.raises(StudyFileError, match=said):
+        parse_values(text)
+
+
+def study_of(*words):
+    return parse({"name": "mine", **tomllib.loads(study_text(words, {}))}, "the test")
+
+
+def test_only_the_values_of_the_command_are_tried_under_the_names_in_it():
+    words = ["solve", "-n", "500", "--threads", "{t=1,2}", "--mode", "{mode=fast,slow}", "-O{level=3..1000*3}", "2.5"]
+    study = study_of(*words)
+    argv = ["solve", "-n", "500", "--threads", "{t}", "--mode", "{mode}", "-O{level}", "2.5"]
+    assert study.options["argv"] == argv
+    assert study.options["threads"] == "t"
+    parameters = study.model_dump()["space"]["parameters"]
+    assert {name: one["values"] for name, one in parameters.items()} == {
+        "t": [1, 2],
+        "mode": ["fast", "slow"],
+        "level": [3, 9, 27, 81, 243, 729],
+    }
+    assert has_values(words)
+    assert not has_values(["solve", "-n", "500"])
+
+
+def test_ranks_that_the_command_fixes_stay():
+    study = study_of("mpirun", "-np", "4", "solve", "--block", "{block=8,4}")
+    assert study.options["ranks"] == "np"
+    assert study.model_dump()["space"]["parameters"]["np"]["values"] == [4]
