@@ -159,7 +159,8 @@ class CommandComparison:
         if precision(ratio) <= enough:
             return [said]
         needed = pairs_needed(ratio, len(pairs), enough)
-        return [said, f"about {needed} pairs would narrow that to {enough:.1%} to either side: --runs {needed}"]
+        count = f"about {needed}" if needed <= _MOST else f"more than {_MOST}"
+        return [said, f"{count} pairs would narrow that to {enough:.1%} to either side"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""

@@ -79,7 +79,7 @@ def test_no_difference_is_said_and_how_many_runs_would_make_it_precise(tmp_path)
     said, more = found.sentences()
     assert said.startswith("no difference beyond the noise: b is ")
     assert "12 interleaved pairs" in said
-    assert "pairs would narrow that to 1.0% to either side: --runs " in more
+    assert more == "more than 200 pairs would narrow that to 1.0% to either side"
 
 
 def test_too_few_runs_give_no_interval(tmp_path):
