@@ -123,9 +123,7 @@ def _check_only_of_commands(context: typer.Context) -> None:
             raise typer.BadParameter(msg, param_hint=parameter.opts[0])
 
 
-def _sweep_command(
-    context: typer.Context, over: str, repeats: int, input_file: str | None, *, as_json: bool
-) -> None:
+def _sweep_command(context: typer.Context, over: str, repeats: int, input_file: str | None, *, as_json: bool) -> None:
     """Sweep a word of a command line."""
     words = words_after(context)
     if not words:
