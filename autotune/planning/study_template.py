@@ -259,10 +259,10 @@ def _parameter(knob: Knob, active: Sequence[Knob]) -> Iterator[str]:
     yield f"[space.parameters.{knob.name}]"
     if knob.values:
         are_whole = all(isinstance(value, int) for value in knob.values)
-        values = knob.values if are_whole else tuple(map(str, knob.values))
+        tried = knob.values if are_whole else tuple(map(str, knob.values))
         yield f'type = "{"integer" if are_whole else "choice"}"'
-        yield f"values = [{', '.join(_inline(value) for value in values)}]"
-        yield f"default = {_inline(values[0])}"
+        yield f"values = [{', '.join(map(_inline, tried))}]"
+        yield f"default = {_inline(tried[0])}"
     elif knob.kind in _COUNTS:
         yield 'type = "integer"'
         yield "low = 1"

@@ -135,8 +135,10 @@ class _Reader:
             yield error.format_message()
             return
         for parameter in command.params:
-            # A command after -- stands for a study.
-            if context.params.get(parameter.name) not in (None, ""):
+            if context.params.get(parameter.name) == "":
+                # A command after -- stands for a study.
+                yield from [] if "--" in words else [f"Missing argument {parameter.metavar}"]
+            elif context.params.get(parameter.name) is not None:
                 yield from self._mistakes_of_value(parameter, name, context.params, here)
         if name == "init":
             self._made.add(_normal(here / (context.params["file"] or context.params["target"] or "mine.toml")))
@@ -281,7 +283,8 @@ def _mistakes_of_prose(page: Page) -> Iterator[str]:
     blocks = {number for block in page.blocks for number in block.numbers}
     for number, line in enumerate(page.text.splitlines(), start=1):
         for code in [] if number in blocks else re.findall(r"`([^`]+)`", line):
-            for mistake in _mistakes_of_code(code.split()):
+            # After -- comes the command of another program.
+            for mistake in _mistakes_of_code(code.partition(" -- ")[0].split()):
                 yield f"{page.name}:{number}: `{code}`: {mistake}"
 
 
