@@ -78,11 +78,13 @@ class TrainingExecutor(Executor):
             if watch(Progress(step, {self._metric.name: curve[-1][1]})):
                 break
         self.trained.append((key, first, first + len(curve)))
+        if not curve:
+            return Outcome(failure=FailureKind.INVALID_RESULT, code="no-progress", message="no step was reported")
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(str(first + len(curve)))
         details = {CURVE: curve} | ({STOPPED: watch.behind} if watch.behind else {})
-        best = min((value for _, value in curve), key=self._metric.cost, default=1e-9)
+        best = min((value for _, value in curve), key=self._metric.cost)
         return Outcome(metrics={self._metric.name: best}, details=details, usage=Usage(float(len(curve))))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:

@@ -183,6 +183,15 @@ def test_who_runs_out_of_memory_is_not_trained_further(tmp_path):
     assert Standings.of(store.trials(), SCORE).ranking[0].configuration["batch"] == 16
 
 
+def test_a_training_without_a_step_has_failed(tmp_path):
+    executor = TrainingExecutor(ends=lambda configuration: 0 if configuration["batch"] == 8 else 27)
+    store, _, runner = training_session(tmp_path, executor, training_study(40), model=False)
+    runner.tune()
+    failed = [trial for trial in store.trials() if trial.state is State.FAILED]
+    assert {trial.configuration["batch"] for trial in failed} == {8}
+    assert {trial.failure.failure for trial in failed} == {FailureKind.INVALID_RESULT}
+
+
 class Losing(TrainingExecutor):
     """Loses the segment of the first promoted trial in every try."""
 
