@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 from autotune.records.outcome import Outcome
@@ -83,6 +84,12 @@ def curve_of(outcome: Outcome) -> Curve:
 def best_until(curve: Curve, steps: int, metric: Metric) -> float | None:
     """Return the best value of a curve up to a step; None for a curve without values there."""
     return min((value for step, value in curve if step <= steps), key=metric.cost, default=None)
+
+
+def best_so_far(curve: Curve, metric: Metric) -> Curve:
+    """Return a curve with the best value up to each step."""
+    best = accumulate((value for _, value in curve), lambda *pair: min(pair, key=metric.cost))
+    return tuple((step, value) for (step, _), value in zip(curve, best, strict=True))
 
 
 def read_lost_curve(path: Path, read: ProgressReader, metric: Metric) -> Curve:

@@ -15,7 +15,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import median
-from typing import ClassVar
 
 from autotune.execution.capping import Cap, make_cap
 from autotune.execution.segments import Segment
@@ -81,8 +80,6 @@ class RepeatScheduler:
     block: int = 0
     paces: Paces = field(default_factory=Paces)
     together: bool = False
-    apart: ClassVar[bool] = True
-    """The observation of a trial depends on its own runs alone."""
     _warm_ups: int = 0
     _baselines: int = 0
     _baselines_in_flight: int = 0

@@ -1,7 +1,7 @@
 """The run scheduler seam: which run comes next in a session."""
 
 from collections.abc import Collection
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from autotune.execution.capping import Cap
 from autotune.records.study import Purpose, TrialRecord
@@ -14,12 +14,10 @@ class RunScheduler(Protocol):
     """Decides which run comes next, from the standings of the trials and from those that are `busy` with a run.
 
     Attributes:
-        apart: Whether the observation of a trial depends on its own runs alone.
         block: The number of the present block of time.
         together: Whether the runs of the default that come before all others may be in flight together.
     """
 
-    apart: ClassVar[bool]
     block: int
     together: bool
 

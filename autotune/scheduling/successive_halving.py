@@ -8,10 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import median
-from typing import ClassVar
 
 from autotune.execution.capping import Cap
-from autotune.execution.segments import Segment, best_until, curve_of
+from autotune.execution.segments import Segment, best_so_far, best_until, curve_of
 from autotune.records.study import ENDED, Purpose, State, TrialRecord
 from autotune.scheduling.hyperband import Bracket, Entry, Race, halving_bracket, plan_brackets
 from autotune.scheduling.repeats import Step, observation
@@ -66,8 +65,6 @@ class SuccessiveHalvingScheduler:
     brackets: Sequence[Bracket]
     block: int = field(default=0, kw_only=True)
     together: bool = field(default=False, init=False)
-    apart: ClassVar[bool] = False
-    """The observation of a paused trial depends on the other trials."""
     _left_alone: set[int] = field(default_factory=set, init=False)
     _no_more: bool = field(default=False, init=False)
 
@@ -92,7 +89,10 @@ class SuccessiveHalvingScheduler:
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
         """Return what the sampler learns from a trial."""
-        return self._of_paused(trial, standings) if trial.state is State.PAUSED else observation(trial, standings)
+        curve = best_so_far(curve_of(trial.runs[-1].outcome), self.metric) if trial.runs else ()
+        if trial.state is State.PAUSED:
+            return Observation(value=self._best(trial), partial=True, curve=curve)
+        return replace(observation(trial, standings), curve=curve)
 
     def is_ready(self, standings: Standings) -> bool:
         """Whether the default configuration has been trained."""
@@ -124,20 +124,6 @@ class SuccessiveHalvingScheduler:
             if any(member.number == paused.number for member in members):
                 return self._race(bracket, members, busy).is_over(self._entry(paused, bracket, busy))
         return True
-
-    def _of_paused(self, trial: TrialRecord, standings: Standings) -> Observation:
-        """Return that a paused trial is no better than the median of the trials trained to the end.
-
-        Values of different rungs cannot be compared. While few trials are trained to the end, their median says little,
-        and the best value of the paused trial is used as it is.
-        """
-        own = self._best(trial)
-        complete = [other for other in standings.trials.values() if other.complete]
-        values = [value for other in complete if (value := self._best(other)) is not None]
-        if own is None or len(values) < _TELLING:
-            return Observation(value=own, partial=True)
-        middle = median(values)
-        return Observation(bound=max(own, middle, key=self.metric.cost))
 
     def _first_run(self, standings: Standings, busy: Collection[int]) -> Step | None:
         for race, members in zip(self.brackets, self._members(standings), strict=True):

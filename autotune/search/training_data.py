@@ -9,6 +9,7 @@ from optuna.study import StudyDirection
 
 from autotune.records.limit import Limits
 from autotune.search.limit_models import LimitedValues, limited_values
+from autotune.search.training_scores import training_scores
 from autotune.statistics.chebyshev import chebyshev
 from autotune.storage.observation import Observation
 
@@ -68,15 +69,20 @@ def training_data_of(
 ) -> TrainingData:
     """Return observations as arrays.
 
-    Times and rates are compared by ratio, so positive values enter as logarithms. The metrics of a trade-off are
-    combined into one, with weights that change from proposal to proposal (ParEGO: Knowles 2006).
+    Times and rates are compared by ratio, so positive values enter as logarithms. Trainings enter by their rank
+    (`training_scores`) as soon as one is paused. The metrics of a trade-off are combined into one, with weights that
+    change from proposal to proposal (ParEGO: Knowles 2006).
     """
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
     values = np.array([_value(observation) for observation in observations])
     measured = np.isfinite(values)
-    if (values[measured] > 0).all():
-        values[measured] = np.log(values[measured])
-    values[measured] *= sign
+    if _has_paused(observations):
+        known = [observation for observation, there in zip(observations, measured, strict=True) if there]
+        values[measured] = training_scores(known, sign)
+    else:
+        if (values[measured] > 0).all():
+            values[measured] = np.log(values[measured])
+        values[measured] *= sign
     others = _others(observations)
     whole = measured & np.isfinite(others).all(axis=1)
     if others.size and whole.any():
@@ -93,9 +99,17 @@ def training_data_of(
 
 
 def are_ratios(observations: Sequence[Observation]) -> bool:
-    """Return whether the observations enter a model as logarithms: all are positive, and there is no trade-off."""
+    """Return whether the observations enter a model as logarithms.
+
+    They do if all are positive, and there is neither a trade-off nor a paused training.
+    """
     known = [_value(observation) for observation in observations]
-    return not any(value <= 0.0 for value in known) and not any(one.others for one in observations)
+    are_positive = not any(value <= 0.0 for value in known)
+    return are_positive and not any(one.others for one in observations) and not _has_paused(observations)
+
+
+def _has_paused(observations: Sequence[Observation]) -> bool:
+    return any(observation.partial for observation in observations)
 
 
 def _others(observations: Sequence[Observation]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ class Observation:
         runs: The number of runs behind the value.
         pending: Whether the trial has not ended.
         partial: Whether the trial stopped before its last step.
+        curve: The best value up to each step, for a program that works in steps.
         others: The other metrics of a trade-off as costs (lower is better) in their units; None if not measured.
         limited: The metrics with a limit, in their units; None if not measured.
         points: The values by point, for a run that measures several points.
@@ -28,6 +29,7 @@ class Observation:
     runs: int = 1
     pending: bool = False
     partial: bool = False
+    curve: tuple[tuple[int, float], ...] = ()
     others: tuple[float | None, ...] = ()
     limited: tuple[float | None, ...] = ()
     points: tuple[tuple[float, float], ...] = ()

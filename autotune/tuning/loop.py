@@ -237,7 +237,7 @@ class TuningLoop:
 
     def _observations(self) -> Mapping[int, Observation]:
         if self._unobserved:
-            for number in self._unobserved if self._scheduler.apart else self._trials:
+            for number in self._unobserved:
                 self._observed[number] = self._scheduler.observation(self._trials[number], self._standings)
             self._unobserved.clear()
         return self._observed

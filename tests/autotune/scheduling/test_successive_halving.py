@@ -81,6 +81,18 @@ def test_a_paused_trial_has_no_value_to_compare(tmp_path):
     assert all(trial.value is None for trial in frozen if standings.trials[trial.number].state is State.PAUSED)
 
 
+def test_the_search_gets_the_own_values_of_a_paused_trial(tmp_path):
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(40))
+    runner.tune()
+    paused = [trial for trial in store.trials() if trial.state is State.PAUSED]
+    assert sum(trial.complete for trial in store.trials()) >= 4
+    for trial in paused:
+        seen = runner._observations()[trial.number]
+        assert seen.partial
+        assert seen.value == pytest.approx(learned(trial.configuration, trial.runs[-1].steps))
+        assert [step for step, _ in seen.curve] == list(range(1, trial.runs[-1].steps + 1))
+
+
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     """Return the result of an uninterrupted study: its brackets, the segments trained, and the configurations."""
