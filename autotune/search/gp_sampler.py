@@ -276,6 +276,11 @@ class ValidSetSampler(Proposer):
         if self.space.listable and self.space.size.value <= _SCORED:
             candidates = unseen(rng.permutation(self.space.all_indices()), seen)
             return candidates, model.promise(candidates)
+        if evidence.ranked:
+            # A neighbour is nearly the same training again; with neighbours, half of the proposals were near the best.
+            candidates = fresh(self.space.sample_indices(rng, _FEWER), seen)
+            candidates = candidates if len(candidates) else self.draw(rng, seen)
+            return candidates, model.promise(candidates)
         best = seen[np.lexsort((evidence.values, ~evidence.feasible))[:_REFINED]]
         # Draws are expensive where they are simulated (their number is an estimate), and so is a prior mean for each.
         prior = model.prior_weights.prior

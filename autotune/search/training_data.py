@@ -23,12 +23,14 @@ class TrainingData:
         runs: The number of runs of each trial.
         censored: Whether a value is the bound of a capped trial.
         limited: The values of the metrics that have a limit.
+        ranked: Whether the values are scores of trainings.
     """
 
     values: NDArray[np.float64]
     runs: NDArray[np.float64]
     censored: NDArray[np.bool_]
     limited: tuple[LimitedValues, ...] = ()
+    ranked: bool = False
 
     @property
     def measured(self) -> NDArray[np.bool_]:
@@ -76,7 +78,8 @@ def training_data_of(
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
     values = np.array([_value(observation) for observation in observations])
     measured = np.isfinite(values)
-    if _has_paused(observations):
+    ranked = _has_paused(observations)
+    if ranked:
         known = [observation for observation, there in zip(observations, measured, strict=True) if there]
         values[measured] = training_scores(known, sign)
     else:
@@ -95,6 +98,7 @@ def training_data_of(
         np.array([float(observation.runs) for observation in observations]),
         np.array([observation.bound is not None for observation in observations]) & np.isfinite(values),
         limited_values(limits, observations),
+        ranked,
     )
 
 

@@ -53,7 +53,7 @@ def test_a_maximised_metric_gives_the_same_scores():
 def test_what_failed_or_runs_has_no_score():
     observations = [*COMPLETE, Observation(), Observation(pending=True), training(9.5, paused=True)]
     found = training_data_of(observations, StudyDirection.MINIMIZE, np.random.default_rng(0))
-    assert found.values[3] == np.inf
+    assert (found.values[3], found.ranked) == (np.inf, True)
     assert np.isnan(found.values[4])
     assert np.isfinite(found.values[[0, 1, 2, 5]]).all()
     assert not are_ratios(observations)
@@ -62,6 +62,7 @@ def test_what_failed_or_runs_has_no_score():
 def test_without_a_paused_training_values_are_compared_by_ratio():
     found = training_data_of(COMPLETE, StudyDirection.MINIMIZE, np.random.default_rng(0))
     assert found.values == pytest.approx(np.log([5.0, 5.5, 6.0]))
+    assert not found.ranked
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
