@@ -1,35 +1,34 @@
 """Measure what stopping trainings early saves and costs, on recorded learning curves.
 
-    python benchmarks/hyperband.py record --python PYTHON-WITH-TORCH [--jobs 2] [--out benchmarks/data/dna_curves.csv]
-    python benchmarks/hyperband.py replay [--table dna] [--seeds 20] [--trials 40] [--json]
-    python benchmarks/hyperband.py regret [--table dna] [--seeds 20] [--first 0] [--trials 40] [--rules R,R]
+    python -m benchmarks.hyperband record --python PYTHON-WITH-TORCH [--jobs 2] [--out benchmarks/data/dna_curves.csv]
+    python -m benchmarks.hyperband replay [--tables dna] [--seeds 20] [--trials 40] [--json]
+    python -m benchmarks.hyperband regret [--taskset FOLDER] [--tables dna] [--methods autotune] [--seeds 20]
 
 `record` trains every configuration of the space of `autotune study dna` to its last epoch; `small_trainings` records
 the other tables. `replay` runs the real runner, sampler and rules on these curves, without training. "random" draws the
 same configurations under every rule (for one seed), so a rule is compared with full trainings of the same
-configurations; "autotune" lets the sampler learn from the values that a rule lets it see. `regret` compares our rules
-(each seed with another default) with Optuna's TPE and pruners: epochs until a value within 2 or 1 % of the best of all
-curves, the distance of the best value from the optimum after some epochs, and that of the winner at the end.
+configurations; "autotune" lets the sampler learn from the values that a rule lets it see. `regret` compares ours with
+other searches (each seed with another default) after some epochs: the distance of the best value from that of all
+curves, where 1 is the median of all trainings; then the processor time of a whole search.
 """
 
 import argparse
 import csv
 import json
 import os
-import random
 import statistics
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 
-import optuna
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
+import numpy as np
 
 from autotune.execution.core_pool import CorePool
 from autotune.execution.segments import Segment
@@ -38,76 +37,23 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
-from benchmarks import small_trainings
-from benchmarks.small_trainings import SCORE, key_of
-from objectives.base import Metric
+from benchmarks.small_trainings import key_of
+from benchmarks.training_peers import train_with_asha, train_with_bohb, train_with_dehb, train_with_tpe
+from benchmarks.training_tables import DNA_EPOCHS, DNA_SPACE, FOLDER, Trainings, load_tables
 from objectives.training.torch import PROGRAMS
-from spaces import Configuration, Float, Integer, Space
+from spaces import Configuration
 from tests.support.fakes import definition
 from tests.support.managers import managed
 from tests.support.training import PaperTraining, TrainingExecutor, training_study
 
-FOLDER = Path(__file__).parent / "data"
-DATA = FOLDER / "dna_curves.csv"
-EPOCHS = 27
-SPACE = Space(
-    [
-        Integer("batch_size", (8, 16, 32, 64, 128, 256), default=64),
-        Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3),
-    ]
-)
 RULES = ("hyperband", "asha", "median", "none")
-LOOKS = (100, 200, 400)
-CLOSE = (0.02, 0.01)
-Key = tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Trainings:
-    """Every training of a space, with up to `most` steps; `curves` maps values of parameters to a learning curve."""
-
-    space: Space
-    curves: dict[Key, list[float]]
-    metric: Metric
-    most: int
-
-    def curve(self, configuration: Configuration) -> list[float]:
-        return self.curves[key_of(configuration)]
-
-    @property
-    def optimum(self) -> float:
-        return self.best(value for curve in self.curves.values() for value in curve)
-
-    def best(self, values: Iterable[float]) -> float:
-        return min(values, key=self.metric.cost)
-
-    def off(self, value: float) -> float:
-        """Return the relative distance of a value from the best of all curves."""
-        return abs(value / self.optimum - 1.0)
-
-
-def with_random_default(recorded: Trainings, seed: int) -> Trainings:
-    """Replace the default by a random one; with a common default, studies hardly differ between seeds."""
-    whole = sorted(key for key, curve in recorded.curves.items() if len(curve) == recorded.most)
-    key = random.Random(seed).choice(whole)
-    parameters = [
-        replace(parameter, default=min(parameter.values, key=lambda one: abs(float(one) - value)))
-        for parameter, value in zip(recorded.space.parameters, key, strict=True)
-    ]
-    return replace(recorded, space=Space(parameters))
-
-
-def trainings(table: str) -> Trainings:
-    if table == "dna":
-        return Trainings(SPACE, read(DATA), SCORE, EPOCHS)
-    training, curves = small_trainings.TRAININGS[table], small_trainings.read(FOLDER / f"{table}_curves.csv")
-    return Trainings(training.space, curves, training.metric, training.most)
+LOOKS = (100, 200, 400, 800)
 
 
 def train(python: str, configuration: Configuration) -> list[tuple[int, float, float]]:
     """Train to the last epoch, or until it diverges; return (epoch, val_auc, elapsed_s) of each epoch."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in configuration.items()]
-    command = [python, "-P", "-m", "dna", *options, f"--epochs={EPOCHS}", f"--patience={EPOCHS}"]
+    command = [python, "-P", "-m", "dna", *options, f"--epochs={DNA_EPOCHS}", f"--patience={DNA_EPOCHS}"]
     environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "OMP_NUM_THREADS": "1"}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in ended.stdout.splitlines() if '"val_auc"' in line and '"step"' in line]
@@ -115,7 +61,7 @@ def train(python: str, configuration: Configuration) -> list[tuple[int, float, f
 
 
 def record(python: str, jobs: int, out: Path) -> None:
-    configurations = SPACE.decode(SPACE.all_indices())
+    configurations = DNA_SPACE.decode(DNA_SPACE.all_indices())
     with out.open("w", newline="") as file, ThreadPoolExecutor(jobs) as pool:
         rows = csv.writer(file)
         rows.writerow(("batch_size", "learning_rate", "epoch", "val_auc", "elapsed_s"))
@@ -124,14 +70,6 @@ def record(python: str, jobs: int, out: Path) -> None:
             key = [f"{value:g}" for value in key_of(configuration)]
             rows.writerows((*key, epoch, f"{auc:.6g}", f"{s:.2f}") for epoch, auc, s in curve)
             file.flush()
-
-
-def read(path: Path) -> dict[Key, list[float]]:
-    curves: dict[Key, list[float]] = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            curves.setdefault((int(row["batch_size"]), float(row["learning_rate"])), []).append(float(row["val_auc"]))
-    return curves
 
 
 @dataclass(frozen=True)
@@ -143,22 +81,31 @@ class Result:
         whole: Number of epochs that full trainings of the same configurations take.
         value: Best value in the winner's whole curve.
         best_drawn: Best value in the curves of all configurations drawn.
-        seen: Values of all epochs in the order of training.
     """
 
     epochs: int
     whole: int
     value: float
     best_drawn: float
-    seen: Sequence[float]
 
 
-def run_study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: int) -> Result:
-    """Run one study on the curves; a training that diverged counts with the values before that."""
+class SpentError(Exception):
+    """All epochs of a search are used."""
+
+
+def tune(  # noqa: PLR0913  by keyword
+    recorded: Trainings, *, rule: str, sampler: str, seed: int, trials: int, budget: float = inf
+) -> tuple[StudyStore, list[float]]:
+    """Run one study of at most `budget` epochs; return it, and the values of all epochs in order.
+
+    A training that diverged counts with the values before that.
+    """
     rules = training_study(trials, rule=rule, max_steps=recorded.most)
     seen: list[float] = []
 
     def train_to(configuration: Configuration, step: int) -> float:
+        if len(seen) >= budget:
+            raise SpentError
         seen.append(recorded.curve(configuration)[step - 1])
         return seen[-1]
 
@@ -166,79 +113,53 @@ def run_study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: i
     executor = TrainingExecutor(train_to, ends=lambda configuration: len(recorded.curve(configuration)), metric=metric)
     store = StudyStore.in_memory(definition(recorded.space, metrics=(metric,)))
     asker = Asker(store, ValidSetSampler(recorded.space, seed=seed, model=sampler == "autotune"))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, suppress(SpentError):
         whole = Segment(recorded.most, recorded.most, metric)
         pool = CorePool(range(2))
         manager = managed(executor, Path(folder), objective=PaperTraining(metric), pool=pool, whole=whole)
         TuningLoop(asker, manager, rules).tune()
+    return store, seen
+
+
+def run_study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: int) -> Result:
+    """Run one study on the curves to its end."""
+    store, seen = tune(recorded, rule=rule, sampler=sampler, seed=seed, trials=trials)
     drawn = [curve for trial in store.trials() if (curve := recorded.curve(trial.configuration))]
-    winner = Standings.of(store.trials(), metric).ranking[0]
-    return Result(
-        sum(last - first for _, first, last in executor.trained),
-        sum(map(len, drawn)),
-        recorded.best(recorded.curve(winner.configuration)),
-        recorded.best(map(recorded.best, drawn)),
-        seen,
-    )
+    winner = Standings.of(store.trials(), recorded.metric).ranking[0]
+    best = recorded.best(recorded.curve(winner.configuration))
+    return Result(len(seen), sum(map(len, drawn)), best, recorded.best(map(recorded.best, drawn)))
 
 
-def run_peer(recorded: Trainings, pruner: optuna.pruners.BasePruner, seed: int, trials: int) -> list[float]:
-    """Run a study of Optuna's TPE with one of its pruners; return the values of all epochs in order."""
-    values = [sorted({key[place] for key in recorded.curves}) for place in range(len(recorded.space.parameters))]
-    seen: list[float] = []
-
-    def objective(trial: optuna.Trial) -> float:
-        chosen = [trial.suggest_int(str(place), 0, len(known) - 1) for place, known in enumerate(values)]
-        curve = recorded.curves[tuple(known[one] for known, one in zip(values, chosen, strict=True))]
-        for epoch, value in enumerate(curve, start=1):
-            seen.append(value)
-            trial.report(value, epoch)
-            if epoch < len(curve) and trial.should_prune():
-                raise optuna.TrialPruned
-        if not curve:
-            raise optuna.TrialPruned
-        return recorded.best(curve)
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.TPESampler(seed=seed)
-    study = optuna.create_study(direction=recorded.metric.direction, sampler=sampler, pruner=pruner)
-    study.optimize(objective, n_trials=trials)
-    return seen
+def train_with_ours(recorded: Trainings, seed: int, budget: int, *, rule: str) -> list[float]:
+    """Search with ours, with as many trials as the epochs allow; the default is trained to its end first."""
+    from_default = recorded.with_default(recorded.default(seed))
+    return tune(from_default, rule=rule, sampler="autotune", seed=seed, trials=budget, budget=budget)[1]
 
 
-def regret(recorded: Trainings, seeds: Sequence[int], trials: int, rules: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each search method: epochs until it came close to the optimum."""
-    pruners = {
-        "hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=recorded.most),
-        "asha": optuna.pruners.SuccessiveHalvingPruner,
-        "median": optuna.pruners.MedianPruner,
-        "none": optuna.pruners.NopPruner,
-    }
-    for rule in rules:
-        ours = [run_study(with_random_default(recorded, seed), rule, "autotune", seed, trials) for seed in seeds]
-        won = statistics.median(recorded.off(one.value) for one in ours)
-        yield f"autotune, {rule}: {regrets(recorded, [one.seen for one in ours])}, the winner {won:.2%} off"
-    for name in [name for name in pruners if name in rules]:
-        theirs = [run_peer(recorded, pruners[name](), seed, trials) for seed in seeds]
-        yield f"Optuna's TPE, {name}: {regrets(recorded, theirs)}"
+METHODS: dict[str, Callable[[Trainings, int, int], list[float]]] = {
+    **{f"autotune, {rule}": partial(train_with_ours, rule=rule) for rule in RULES},
+    "DEHB": train_with_dehb,
+    "BOHB": train_with_bohb,
+    "TPE, halving": train_with_tpe,
+    "Ray's ASHA": train_with_asha,
+}
 
 
-def regrets(recorded: Trainings, studies: Sequence[Sequence[float]]) -> str:
-    """Describe, over studies, the epochs until a value close to the optimum, and the distance from it before."""
-    parts = []
-    for share in CLOSE:
-        needed = sorted(epochs_until(recorded, share, seen) for seen in studies)
-        low, middle, high = (needed[place] for place in (len(needed) // 4, len(needed) // 2, 3 * len(needed) // 4))
-        parts.append(f"within {share:.0%} after {middle:.0f} epochs ({low:.0f} to {high:.0f})")
-    for look in LOOKS:
-        off = statistics.median(recorded.off(recorded.best(seen[:look])) for seen in studies)
-        parts.append(f"{off:.2%} off after {look}")
-    return "; ".join([*parts, f"{statistics.median(map(len, studies)):.0f} epochs in all"])
+def regrets(recorded: Trainings, seen: Sequence[float]) -> list[float]:
+    """Return the regret after each of LOOKS epochs, or at the end of a shorter search."""
+    return [recorded.regret(recorded.best(seen[:look])) for look in LOOKS]
 
 
-def epochs_until(recorded: Trainings, share: float, seen: Sequence[float]) -> float:
-    """Return the number of epochs until a value within `share` of the optimum; infinity if that never happened."""
-    return next((float(epoch) for epoch, one in enumerate(seen, start=1) if recorded.off(one) <= share), inf)
+def compare(names: Sequence[str], tables: Mapping[str, Trainings], seeds: Sequence[int]) -> Iterator[str]:
+    """Yield a line for each method and table: the median regrets over seeds, and their quartiles at the end."""
+    for table, recorded in tables.items():
+        for name in names:
+            start_s = time.process_time()
+            found = np.array([regrets(recorded, METHODS[name](recorded, seed, LOOKS[-1])) for seed in seeds])
+            cpu_s = (time.process_time() - start_s) / len(seeds)
+            low, high = np.quantile(found[:, -1], (0.25, 0.75))
+            middle = " ".join(f"{value:.3f}" for value in np.median(found, axis=0))
+            yield f"{table}: {name}: {middle} ({low:.3f} to {high:.3f}); {cpu_s:.1f} s a search"
 
 
 def row(results: Sequence[Result], optimum: float) -> dict[str, float]:
@@ -270,10 +191,11 @@ def main() -> None:
     parser.add_argument("what", choices=("record", "replay", "regret"))
     parser.add_argument("--python", default="python3")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=DATA)
-    parser.add_argument("--table", choices=("dna", *small_trainings.TRAININGS), default="dna")
+    parser.add_argument("--out", type=Path, default=FOLDER / "dna_curves.csv")
+    parser.add_argument("--tables", nargs="*", metavar="TEXT", help="only tables whose name contains one of these")
+    parser.add_argument("--taskset", type=Path, help="folder with tables of TaskSet")
+    parser.add_argument("--methods", nargs="*", metavar="TEXT", help="methods that `regret` compares")
     parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--rules", default=",".join(RULES), help="rules that `regret` compares")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--json", action="store_true")
@@ -281,17 +203,23 @@ def main() -> None:
     if given.what == "record":
         record(given.python, given.jobs, given.out)
         return
+    tables = {name: table for name, table in load_tables(given.taskset) if is_wanted(name, given.tables)}
     if given.what == "regret":
-        seeds = range(given.first, given.first + given.seeds)
-        for line in regret(trainings(given.table), seeds, given.trials, given.rules.split(",")):
+        methods = [name for name in METHODS if is_wanted(name, given.methods)]
+        for line in compare(methods, tables, range(given.first, given.first + given.seeds)):
             print(line, flush=True)
         return
-    found = replay(trainings(given.table), given.seeds, given.trials)
-    if given.json:
-        print(json.dumps(found, indent=2))
-        return
-    for name, values in found.items():
-        print(f"{name}: " + "; ".join(f"{title} {value}" for title, value in values.items()))
+    for table, recorded in tables.items():
+        found = replay(recorded, given.seeds, given.trials)
+        if given.json:
+            print(json.dumps({table: found}, indent=2))
+            continue
+        for name, values in found.items():
+            print(f"{table}: {name}: " + "; ".join(f"{title} {value}" for title, value in values.items()))
+
+
+def is_wanted(name: str, wanted: Sequence[str] | None) -> bool:
+    return not wanted or any(text in name for text in wanted)
 
 
 if __name__ == "__main__":
