@@ -330,7 +330,7 @@ class CommandRounds:
             if not outcome.disturbed:
                 raise CannotRunHereError(f"{shlex.join(side.argv)}: {self.starter.failure(outcome)}")
             self._aside.append(run)
-            if not self._judge.may_run_again:
+            if self._judge.mode == "refuse":
                 raise CannotRunHereError(f"{side.label} {outcome.message}\n{NEVER_QUIET}")
 
     def _state(self, series: Series, number: int, side: CommandSide) -> str:
