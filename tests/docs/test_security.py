@@ -183,6 +183,7 @@ NO_PROMISE = (
     *("are in answers, job scripts and reports", "a process that has it", "is not used;", "Keep them in"),
     *("Others are stored, and so is", "look before you publish", "travel unencrypted", "So does Ray's traffic between"),
     *("Some of Ray's processes listen", "can be read as your umask allows", "use `umask 077`"),
+    "have the umask of a login",
     *("PyTorch without hashes", "and one engine of", "What `dna`, `ddp`, `fusion` and `backends` add"),
     *("dependencies are not pinned", "Your pip's settings", "To use a Python that you installed"),
     *(
