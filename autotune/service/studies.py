@@ -454,7 +454,8 @@ class Studies:
 def _state_of(state: StateName, managed: bool, fields: Mapping[str, Any]) -> StateName:
     """Return the state of a study with what its measurements say, whoever started it."""
     used = fields["budget"] is not None and fields["trials"] >= fields["budget"]
-    if state is StateName.STOPPED and not managed and (used or fields["interval"] or fields["trouble"]):
+    low, high = fields["interval"] or (1.0, 1.0)
+    if state is StateName.STOPPED and not managed and (used or low < high or fields["trouble"]):
         state = StateName.FINISHED
     # A study in which every trial failed has failed, however it ended.
     return StateName.FAILED if state is StateName.FINISHED and fields["trouble"] else state
