@@ -28,8 +28,6 @@ _EXPECTED = 2
 _NOISE_START = -4.0
 # Kernels are fitted to at most this number of the best and newest values; the process knows more.
 _LEARNT_FROM = 100
-# A fit ends when a step improves the logarithm of the posterior by less than this part; the scales then agree to 1 %.
-_CONVERGED = 1e-5
 _LEAST_VARIANCE = 1e-12
 # Beyond this number of standard deviations the mean above a bound is the bound itself, in double precision.
 _FARTHEST = 8.0
@@ -296,12 +294,7 @@ def fit_kernel(  # noqa: PLR0913  by keyword
     each = [*[priors.scale] * x.shape[1], priors.noise, *priors.signals]
     bounds = [(prior.low, prior.high) for prior in each]
     optimum = minimize(
-        posterior,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": priors.steps, "ftol": _CONVERGED},
+        posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": priors.steps}
     ).x
     d = x.shape[1]
     signals = tuple(float(np.exp(signal)) for signal in optimum[d + 1 :])
