@@ -10,8 +10,8 @@ Every method begins with the default configuration, except the exact figures of 
 is the median of its recorded runs, so no program runs. Results are appended to `results.jsonl` in --out, and each cell
 (space, method, version, seed) runs once: stop the command at any time, and repeat it with more seeds, methods or
 spaces. Peers that no interpreter has installed are left out. Methods that take up to seconds for a proposal get at most
-50 evaluations (--slow: all). The reports `results.md`, `results.csv`
-(all figures) and `results.png` cover the stored results of the chosen spaces and methods.
+50 evaluations (--slow: all). The reports `results.md` and `results.csv` (all figures) cover the stored results of the
+chosen spaces and methods.
 """
 
 import argparse
@@ -24,7 +24,6 @@ from benchmarks.measured_tables import load_gemm, load_software, load_syr2k, loa
 from benchmarks.search.campaign import Limits, open_tasks, run
 from benchmarks.search.cell import CellFile
 from benchmarks.search.method import METHODS, Installed, Method, find
-from benchmarks.search.picture import draw
 from benchmarks.search.problem import Problem
 from benchmarks.search.report import report, write_csv
 from benchmarks.search.summary import Selection, rows
@@ -56,7 +55,6 @@ def main() -> int:
     print(text)
     (options.out / "results.md").write_text(text, encoding="utf-8")
     write_csv(found, options.out / "results.csv")
-    draw(cells, found, selection, options.out / "results.png")
     return 0
 
 
