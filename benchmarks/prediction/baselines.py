@@ -6,14 +6,11 @@ Each returns scores of the candidates of a setting from measurements on other ma
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import xgboost
 from sklearn.ensemble import RandomForestRegressor
 
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import Features, FloatArray
-from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.similarity import squared_distances
-from autotune.performance.regression.table import Table
 from autotune.performance.transfer.sources import sources
 from autotune.records.measurement import Measured, Setting
 from spaces import Space
@@ -47,76 +44,21 @@ def mean_rank(known: Sequence[Measured], space: Space, rows: Indices, setting: S
 
 def random_forest(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
     """Fit a random forest to the logarithm of the value on configuration, workload and machine facts."""
-
-    def fitted(x: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        forest = RandomForestRegressor(_TREES, random_state=0, n_jobs=1).fit(np.nan_to_num(x), y)
-        return lambda new: np.asarray(forest.predict(np.nan_to_num(new)))
-
-    return _regressed(known, space, rows, setting, fitted)
-
-
-def plain_xgboost(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
-    """Fit XGBoost with its default settings to the same columns."""
-
-    def fitted(x: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        booster = xgboost.train({"nthread": 1, "verbosity": 0}, xgboost.DMatrix(x, y), 100)
-        return lambda new: booster.predict(xgboost.DMatrix(new)).astype(float)
-
-    return _regressed(known, space, rows, setting, fitted)
-
-
-def log_linear(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
-    """Fit log(value) = machine + workload + each parameter, the model that HPC centres use."""
-    valued = _valued(known, setting)
+    metric = setting.metric
+    valued = [row for row in known if row.value is not None and row.value > 0.0]
+    valued = [row for row in valued if row.setting.metric.compares_with(metric)]
     if len(valued) < 2:
         return None
-    model = LogLinear.fit(
-        _table(DesignMatrix.from_measurements(valued)), _costs(valued), np.ones(len(valued)), products=False
-    )
-    return model.predict(_table(DesignMatrix.candidates(space, rows, setting)))
+    columns = DesignMatrix.from_measurements(valued).named
+    features = Features.learn(columns)
+    costs = np.array([row.setting.metric.cost(float(np.log(row.value or 1.0))) for row in valued])
+    forest = RandomForestRegressor(_TREES, random_state=0, n_jobs=1).fit(np.nan_to_num(features.raw(columns)), costs)
+    candidates = features.raw(DesignMatrix.candidates(space, rows, setting).named)
+    return np.asarray(forest.predict(np.nan_to_num(candidates)))
 
 
 BASELINES: Mapping[str, Baseline] = {
     "nearest machine's": nearest_machine,
     "mean rank": mean_rank,
-    "log-linear": log_linear,
     "random forest": random_forest,
-    "plain XGBoost": plain_xgboost,
 }
-
-
-def _regressed(
-    known: Sequence[Measured],
-    space: Space,
-    rows: Indices,
-    setting: Setting,
-    fitted: Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]],
-) -> FloatArray | None:
-    valued = _valued(known, setting)
-    if len(valued) < 2:
-        return None
-    columns = DesignMatrix.from_measurements(valued).named
-    features = Features.learn(columns)
-    return fitted(features.raw(columns), _costs(valued))(
-        features.raw(DesignMatrix.candidates(space, rows, setting).named)
-    )
-
-
-def _table(cases: DesignMatrix) -> Table:
-    named = cases.named.items()
-    return Table(
-        {name: column for name, column in named if column.dtype != object},
-        {name: column for name, column in named if column.dtype == object},
-    )
-
-
-def _valued(known: Sequence[Measured], setting: Setting) -> list[Measured]:
-    metric = setting.metric
-    valued = (measurement for measurement in known if measurement.value is not None and measurement.value > 0.0)
-    return [measurement for measurement in valued if measurement.setting.metric.compares_with(metric)]
-
-
-def _costs(valued: Sequence[Measured]) -> FloatArray:
-    return np.array(
-        [measurement.setting.metric.cost(float(np.log(measurement.value or 1.0))) for measurement in valued]
-    )

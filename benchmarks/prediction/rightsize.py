@@ -9,8 +9,8 @@ cost is core-hours for pw.x (qe/pwx_*.csv.gz), and core-hours and joules for fou
 A case is a series of runs and a deadline, 1.1 to 5 times the fastest median time. A configuration is feasible if nine
 of ten of its runs meet the deadline; the cheapest of those is what all are compared with. Beside `autotune`, from six
 probes that it chooses, with and without the cost model of pw.x: an Amdahl-like fit to six probes that are spread over
-the numbers of cores, the cheapest and the fastest of these six, the most cores, and what one run of every candidate
-tells, without and with a margin for the noise of runs.
+the numbers of cores, the most cores, and what one run of every candidate tells, without and with a margin for the noise
+of runs.
 """
 
 import argparse
@@ -171,17 +171,6 @@ def _amdahl(series: Series, deadline_s: float, rng: np.random.Generator) -> Choi
     return _cheapest(said, said * cores, deadline_s), float(series.costs(times_s, places).sum())
 
 
-def _cheapest_of_six(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
-    places, times_s = _spread(series, rng)
-    costs = series.costs(times_s, places)
-    return places[_cheapest(times_s, costs, deadline_s)], float(costs.sum())
-
-
-def _fastest_of_six(series: Series, _: float, rng: np.random.Generator) -> Choice:
-    places, times_s = _spread(series, rng)
-    return places[int(times_s.argmin())], float(series.costs(times_s, places).sum())
-
-
 def _most_cores(series: Series, _: float, rng: np.random.Generator) -> Choice:
     cores = series.candidates.cores
     return int(rng.choice(np.flatnonzero(cores == cores.max()))), 0.0
@@ -210,8 +199,6 @@ WAYS: Mapping[str, Way] = {
     "autotune": _ours,
     "without a model": _without_model,
     "Amdahl-like fit": _amdahl,
-    "cheapest of six": _cheapest_of_six,
-    "fastest of six": _fastest_of_six,
     "most cores": _most_cores,
     "all once": _all_once,
     "all, with margin": _all_once_with_margin,

@@ -3,30 +3,23 @@
     python -m benchmarks.prediction.run_times --data FOLDER
 
 Runs of pw.x on two materials (a folder of the developer's, qe/) are held out by number of nodes, by build, by machine,
-by cut-off and by material, with 0, 1, 3 and 10 of them known after all; a table of Summit (ships with autotune) by
-random halves. Beside the model: Amdahl's law with a communication term, the seeds' log-linear model, a random forest
-and XGBoost, on parameters and facts without derived columns. The loss of a choice is computed per setting (material,
-build, nodes).
+by cut-off and by material, with 0, 1, 3 and 10 of them known after all. Beside the model: Amdahl's law with a
+communication term. The loss of a choice is computed per setting (material, build, nodes).
 """
 
 import argparse
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import nnls
 from scipy.stats import spearmanr
-from sklearn.ensemble import RandomForestRegressor
 
-from autotune.performance.measurements.shipped import load_shipped_measurements
 from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import Features, FloatArray
-from autotune.performance.regression.linear import LogLinear
-from autotune.performance.regression.table import Table
-from autotune.performance.regression.trees import ROUNDS, Trees
+from autotune.performance.regression.features import FloatArray
 from autotune.performance.run_times.estimate import Estimate
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import installation
@@ -145,17 +138,6 @@ def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> Estim
     return _ours([], asked, setting)
 
 
-def _plain(rows: list[Measured]) -> Table:
-    columns = {
-        **DesignMatrix.from_measurements(rows).named,
-        "machine": np.array([row.setting.machine for row in rows], dtype=object),
-    }
-    return Table(
-        {name: column for name, column in columns.items() if column.dtype != object},
-        {name: column for name, column in columns.items() if column.dtype == object},
-    )
-
-
 def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
     """t = work (a + b / ranks + c log2(ranks)), fitted to the build's own runs if there are three, else to all."""
     own = [row for row in train if SPLITS["build"](row.setting) == SPLITS["build"](setting)]
@@ -174,31 +156,10 @@ def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> E
     return Estimate(np.log(np.maximum(design(asked) @ weights, 1e-9)), np.zeros(len(asked)))
 
 
-def _seeds(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
-    model = LogLinear.fit(_plain(train), _logs(train), np.ones(len(train)), products=False)
-    return Estimate(model.predict(_plain(asked)), np.zeros(len(asked)))
-
-
-def _forest(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
-    features = Features.learn(_plain(train).columns)
-    x, z = (np.nan_to_num(features.raw(_plain(rows).columns), nan=-1.0) for rows in (train, asked))
-    model = RandomForestRegressor(300, random_state=0, n_jobs=1).fit(x, _logs(train))
-    return Estimate(model.predict(z), np.zeros(len(asked)))
-
-
-def _boosted(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
-    y = _logs(train)
-    trees = Trees.fit(_plain(train).columns, y - y.mean())
-    return Estimate(y.mean() + trees.predict(_plain(asked).columns, ROUNDS[-1]), np.zeros(len(asked)))
-
-
 MODELS: Mapping[str, Model] = {
     "autotune": _ours,
     "manual alone": _manual,
     "Amdahl": _amdahl,
-    "seeds' log-linear": _seeds,
-    "random forest": _forest,
-    "XGBoost": _boosted,
 }
 
 
@@ -229,61 +190,14 @@ def _said(model: Model, train: list[Measured], asked: list[Measured]) -> Said:
     return Said.of([(own, model(train, own, own[0].setting)) for own in groups.values()])
 
 
-def summit(repeats: int) -> str:
-    """Return the errors on half of Summit's measurements, fitted to Summit-Dev and the other half."""
-    rows = [
-        row for row in load_shipped_measurements() if row.setting.program == "data-science" and row.value is not None
-    ]
-    old = [row for row in rows if row.setting.machine == "summit-dev"]
-    new = [row for row in rows if row.setting.machine == "summit"]
-    ours, seeds = [], []
-    for repeat in range(repeats):
-        order = np.random.default_rng(repeat).permutation(len(new))
-        train = old + [new[place] for place in order[: len(new) // 2]]
-        asked = [new[place] for place in order[len(new) // 2 :]]
-        for setting in {row.setting.key: row.setting for row in asked}.values():
-            own = [row for row in asked if row.setting.key == setting.key]
-            ours.append(Said.of([(own, _ours(train, own, setting))]))
-        seeds.append(Said.of([(asked, _seeds(train, asked, asked[0].setting))]))
-    return "\n".join(_summit_line(name, said) for name, said in (("autotune", ours), ("seeds' log-linear", seeds)))
-
-
-def _summit_line(name: str, said: Sequence[Said]) -> str:
-    percent = np.concatenate([one.percent for one in said])
-    off, half = (np.concatenate(parts) for parts in zip(*((np.abs(s.mean - s.y), s.half) for s in said), strict=True))
-    text = f"{name:26s} MdAPE {np.median(percent):5.1f}%  mean {percent.mean():5.1f}%  greatest {percent.max():.0f}%"
-    return text + (f"  cover {100 * np.mean(off <= half):.1f}%  half x{np.exp(np.median(half)):.2f}" * bool(half.any()))
-
-
-def speed(rows: list[Measured]) -> str:
-    """Return how long 10,000 measurements and 100,000 predictions take."""
-    rng = np.random.default_rng(0)
-    many = [rows[place] for place in rng.integers(0, len(rows), 10_000)]
-    many = [replace(row, value=(row.value or 1.0) * float(np.exp(0.05 * rng.standard_normal()))) for row in many]
-    setting = rows[0].setting
-    cases = DesignMatrix.from_measurements(
-        [replace(rows[place], setting=setting) for place in rng.integers(0, len(rows), 100_000)]
-    )
-    start, start_cpu = time.perf_counter(), time.process_time()
-    model = RunTimes.fit(many, (), setting)
-    fitted, fitted_cpu = time.perf_counter(), time.process_time()
-    assert model is not None
-    model.estimate(cases)
-    wall, cpu = time.perf_counter() - fitted, time.process_time() - fitted_cpu
-    return (
-        f"fit of 10,000: {fitted - start:.1f} s ({fitted_cpu - start_cpu:.1f} s of a processor), "
-        f"prediction of 100,000: {wall:.1f} s ({cpu:.1f} s)"
-    )
-
-
 def _logs(rows: list[Measured]) -> FloatArray:
     return np.log([row.value or np.nan for row in rows])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with qe/pwx_silicon.csv.gz and qe/pwx_tas2.csv.gz")
-    parser.add_argument("--only", nargs="*", choices=(*SPLITS, "summit", "speed"), help="some parts only")
+    parser.add_argument("--data", type=Path, required=True, help="folder with qe/pwx_*.csv.gz")
+    parser.add_argument("--only", nargs="*", choices=list(SPLITS), default=list(SPLITS))
     parser.add_argument("--materials", nargs="*", default=[*MATERIALS, "both"], help="silicon, tas2, both")
     parser.add_argument(
         "--known", nargs="*", type=int, default=list(_KNOWN), help="numbers of held-out runs that are known"
@@ -291,17 +205,11 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--seeds", type=int, default=3, help="random draws of the known runs")
     given = parser.parse_args()
-    only = given.only or [*SPLITS, "summit", "speed"]
-    if "summit" in only:
-        print("Summit, from Summit-Dev and random halves:\n" + summit(20), flush=True)
-    folder = given.data / "qe" if given.data else None
-    if folder is None or not folder.exists():
-        print(f"skipped: the runs of pw.x are not there ({folder or 'no --data'})")
-        return
+    folder = given.data / "qe"
     runs = {material: pwx_runs(folder, material) for material in MATERIALS}
     runs["both"] = [row for rows in runs.values() for row in rows]
-    for split in SPLITS:
-        for material in given.materials if split in only else ():
+    for split in given.only:
+        for material in given.materials:
             if (split == "material") != (material == "both") or (split, material) in {
                 ("machine", "tas2"),
                 ("cut-off", "tas2"),
@@ -314,8 +222,6 @@ def main() -> None:
                     scores = held_out(runs[material], split, known, MODELS[name], given.seeds)
                     text = line(name, scores) if scores else f"{name:18s} nothing to ask"
                     print(f"  {text}  [{len(scores)} groups, {time.perf_counter() - start:.0f} s]", flush=True)
-    if "speed" in only:
-        print(speed(runs["silicon"]))
 
 
 if __name__ == "__main__":
