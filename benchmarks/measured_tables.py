@@ -1,4 +1,4 @@
-"""Tables of measured spaces, which `trust.py` replays and `benchmarks.search` searches.
+"""Tables of measured spaces, which `benchmarks.search` and others search.
 
 The data belong to their authors and are not part of this project: `load_tables` reads them from a folder of yours.
 """
@@ -9,18 +9,12 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-import numpy as np
-
-from autotune.records.outcome import Outcome
-from objectives.base import FailureKind
 from objectives.replay.t1 import read_t1
-from spaces import Choice, Configuration, Constraint, Integer, Parameter, Space
+from spaces import Choice, Constraint, Integer, Parameter, Space
 
 Key = frozenset[tuple[str, Any]]
 
@@ -71,28 +65,6 @@ class MeasuredTable:
     space: Space
     times_s: Mapping[Key, tuple[float, ...]]
     costs_s: Mapping[Key, float] = field(default_factory=dict)
-
-    def value_of(self, configuration: Configuration, rng: np.random.Generator) -> float | Outcome:
-        """Draw one of the recorded runs. A failure costs nothing: its time was not recorded."""
-        times = self.times_s.get(frozenset(configuration.items()), ())
-        if not times:
-            return Outcome(
-                failure=FailureKind.APPLICATION_ERROR, code="recorded", message="failed when it was measured"
-            )
-        return float(rng.choice(times))
-
-    def true_s(self, configuration: Configuration) -> float:
-        """Return the median of all recorded times of a configuration."""
-        return median(self.times_s[frozenset(configuration.items())])
-
-    @cached_property
-    def optimum_s(self) -> float:
-        """The least median of all configurations."""
-        return min(median(times) for times in self.times_s.values() if times)
-
-    def excess(self, configuration: Configuration) -> float:
-        """Return by how much, relatively, a configuration is slower than the best of the table."""
-        return self.true_s(configuration) / self.optimum_s - 1.0
 
 
 def load_tables(folder: Path) -> Iterator[MeasuredTable]:

@@ -1,15 +1,12 @@
 """Test how far results can be trusted, and what they cost, in simulated studies with the real runner and verdict.
 
-    python benchmarks/verdicts/trust.py null planted coverage pairs replay [--studies 200] [--seed 0] [--data FOLDER]
+    python benchmarks/verdicts/trust.py null planted pairs [--studies 200] [--verdicts 1000] [--seed 0]
 
 null      parameters without an effect (A/A): how often a gain or a loss is claimed nevertheless
 planted   one value, or a pair of values, makes the program 2, 5 or 20 % faster: how often that is found and claimed
-coverage  verdicts on known speed-ups: how often the interval contains the truth (--verdicts for each noise)
-pairs     the same for the comparison alone, which is quick: false gains, coverage and cost of the stopping rule
-replay    measured tables in FOLDER: simulated seconds of our racing and caps against five repeats of everything
+pairs     the comparison alone, on known speed-ups: false gains, coverage and cost of the stopping rule
 
-Runs take simulated time, so only autotune's decisions are tested. --data names a folder with `convolution/*.json.gz`
-(Kernel Tuner caches) and `qe/pwx_silicon.csv.gz`, which are not part of this project.
+Runs take simulated time, so only autotune's decisions are tested.
 """
 
 import argparse
@@ -18,9 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from math import log
 from pathlib import Path
-from statistics import fmean, median, quantiles
+from statistics import fmean, median
 
 import numpy as np
 import optuna
@@ -30,25 +26,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from autotune import __version__
 from autotune.comparison.pairs import pairs_wanted
-from autotune.records.outcome import Outcome
-from autotune.records.study import Run
-from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict, ratio_interval
-from autotune.storage.observation import Observation
-from autotune.studyfile import RepeatsSection, VerdictSection
-from benchmarks.measured_tables import MeasuredTable, load_tables
-from launchers import Usage
+from autotune.studyfile import VerdictSection
 from spaces import Configuration, Integer, Space
 from tests.support.fakes import SECONDS
 from tests.support.noise import SYNTHETIC, Noise, normal, read_recording, recorded, spread
-from tests.support.simulated import (
-    SimulatedExecutor,
-    Simulation,
-    ValueOf,
-    simulated_study,
-    study_file,
-)
+from tests.support.simulated import SimulatedExecutor, ValueOf, simulated_study
 
 TRIALS = 50
 DEFAULT_S = 100.0
@@ -61,8 +45,6 @@ GAINS = (0.02, 0.05, 0.20)
 TRUTHS = (1.0, 1.1, 1.6)
 SETTINGS = VerdictSection()
 PLANTED: Mapping[str, Configuration] = {"one value": {"a": 4}, "a pair": {"a": 4, "b": 4}}
-
-FIXED = RepeatsSection(min_runs=5, max_runs=5, caps=False, baseline_runs=5, warm_up_runs=0, baseline_every=0)
 
 
 def noises() -> dict[str, Noise]:
@@ -153,26 +135,6 @@ def has(configuration: Configuration, wanted: Configuration) -> bool:
     return all(configuration.get(name) == value for name, value in wanted.items())
 
 
-def coverage(options: argparse.Namespace) -> Iterator[dict[str, str]]:
-    for name, noise in chosen(noises(), options.noise).items():
-        truths = np.random.default_rng(options.seed).uniform(0.95, 1.5, options.verdicts)
-        verdicts = [simulate_verdict(noise, options.seed + number, float(truth)) for number, truth in enumerate(truths)]
-        intervals = [verdict.interval(SECONDS) for verdict in verdicts]
-        held = [low <= truth <= high for truth, (_, low, high) in zip(truths, intervals, strict=True)]
-        above = [truth > high for truth, (_, _, high) in zip(truths, intervals, strict=True)]
-        errors = [log(middle / truth) for truth, (middle, _, _) in zip(truths, intervals, strict=True)]
-        yield {
-            "noise": f"{name} ({spread(noise, options.seed):.1%})",
-            "verdicts": str(len(verdicts)),
-            "interval holds the truth": share(sum(held), len(held)),
-            "truth above it": f"{fmean(above):.1%}",
-            "truth below it": f"{1 - fmean(above) - fmean(held):.1%}",
-            "half width": f"{median((high / low) ** 0.5 - 1 for _, low, high in intervals):.1%}",
-            "bias": f"{fmean(errors):+.2%}",
-            "pairs": f"{fmean(len(verdict.pairs) for verdict in verdicts):.1f}",
-        }
-
-
 def pairs(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     for (name, noise), truth in product(chosen(noises(), options.noise).items(), TRUTHS):
         told = [simulate_comparison(noise, options.seed + number, truth) for number in range(options.verdicts)]
@@ -202,100 +164,10 @@ def simulate_comparison(noise: Noise, seed: int, speed_up: float) -> tuple[int, 
     return len(made), low, high
 
 
-def simulate_verdict(noise: Noise, seed: int, speed_up: float) -> Verdict:
-    """Simulate the verdict on a winner with a known speed-up, without any tuning."""
-    default = SPACE.default()
-    quiet_s = {True: DEFAULT_S, False: DEFAULT_S / speed_up}
-    executor = SimulatedExecutor(noisy(noise, seed, lambda configuration: quiet_s[configuration == default]), seed)
-    study = study_file(seed=seed, verdict=VerdictSection(candidates=1), sampler="random")
-    simulation = Simulation.of(SPACE, executor, study)
-    for value_s in (DEFAULT_S, DEFAULT_S / 2):
-        add_trial(simulation.asker, value_s)
-    verdict = simulation.confirm()
-    if verdict is None:
-        raise AssertionError("the winner was made to look better than the default")
-    return verdict
-
-
-def add_trial(asker: Asker, value_s: float) -> None:
-    trial = asker.ask()
-    if trial is None:
-        raise AssertionError("the space holds more than two configurations")
-    outcome = Outcome({SECONDS.name: value_s}, usage=Usage(value_s))
-    asker.store.add_runs([Run(trial.configuration, trial.number, outcome=outcome)])
-    asker.store.settle_all({trial.number: Observation(value=value_s)})
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """Cost of a study of a measured table in simulated seconds, and its winner's excess over the table's best time."""
-
-    tuning_s: float
-    confirming_s: float
-    excess: float
-    gain_claimed: bool
-
-
-def replay(options: argparse.Namespace) -> Iterator[dict[str, str]]:
-    tables = [] if options.data is None else list(load_tables(options.data))
-    if not tables:
-        print("no measured tables: give their folder with --data; replay is skipped")
-    for table in tables:
-        if options.table and options.table not in table.name:
-            continue
-        for steps in (0, 10) if table.name.startswith("pw.x") else (0,):
-            yield replay_row(table, steps, options)
-
-
-def replay_row(table: MeasuredTable, steps: int, options: argparse.Namespace) -> dict[str, str]:
-    trials = min(TRIALS, table.space.size.value // 2)
-    seeds = range(options.seed, options.seed + options.seeds)
-    ours = [tune_table(table, seed, trials, RepeatsSection(), steps) for seed in seeds]
-    fixed = [tune_table(table, seed, trials, FIXED, steps) for seed in seeds]
-    both = list(zip(ours, fixed, strict=True))
-    return {
-        "table": f"{table.name}, paced" if steps else table.name,
-        "seeds": str(len(seeds)),
-        "trials": str(trials),
-        "fixed / ours, tuning": spread_of([theirs.tuning_s / our.tuning_s for our, theirs in both]),
-        "with our verdict": spread_of([theirs.tuning_s / (our.tuning_s + our.confirming_s) for our, theirs in both]),
-        "excess, ours": spread_of([our.excess for our in ours], percent=True),
-        "excess, fixed": spread_of([theirs.excess for theirs in fixed], percent=True),
-        "ours faster, slower": f"{sum(our.excess < theirs.excess for our, theirs in both)}, "
-        f"{sum(our.excess > theirs.excess for our, theirs in both)}",
-        "default": f"{table.excess(table.space.default()):.0%}",
-        "gain claimed": f"{sum(our.gain_claimed for our in ours)}",
-    }
-
-
-def tune_table(table: MeasuredTable, seed: int, trials: int, repeats: RepeatsSection, steps: int) -> Replayed:
-    """Tune a table. Our method ends with a verdict; five repeats of everything choose the best value."""
-    executor = SimulatedExecutor(table.value_of, seed, steps=steps)
-    simulation = Simulation.of(table.space, executor, study_file(trials=trials, seed=seed, repeats=repeats))
-    simulation.tune()
-    tuning_s = executor.spent_s
-    verdict = None if repeats is FIXED else simulation.confirm()
-    standings = Standings.of(simulation.store.trials(), SECONDS)
-    winner = standings.trials[verdict.winner] if verdict else standings.ranking[0]
-    return Replayed(
-        tuning_s,
-        executor.spent_s - tuning_s,
-        table.excess(winner.configuration),
-        verdict is not None and verdict.significant(SECONDS),
-    )
-
-
 def share(count: int, total: int) -> str:
     """Return a share with its 95 % interval (Clopper-Pearson)."""
     interval = binomtest(count, total).proportion_ci()
     return f"{count / total:.1%} ({interval.low:.1%} to {interval.high:.1%})"
-
-
-def spread_of(values: list[float], *, percent: bool = False) -> str:
-    """Return the median, the quartiles and the mean."""
-    low, middle, high = quantiles(values, n=4)
-    style = "{:.1%}" if percent else "{:.2f}"
-    return f"{style.format(middle)} ({style.format(low)} to {style.format(high)}; mean {style.format(fmean(values))})"
 
 
 def chosen(named: dict[str, Noise], wanted: str | None) -> dict[str, Noise]:
@@ -305,9 +177,7 @@ def chosen(named: dict[str, Noise], wanted: str | None) -> dict[str, Noise]:
 PARTS: Mapping[str, Callable[[argparse.Namespace], Iterator[dict[str, str]]]] = {
     "null": null,
     "planted": planted,
-    "coverage": coverage,
     "pairs": pairs,
-    "replay": replay,
 }
 
 
@@ -324,12 +194,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all")
     parser.add_argument("--studies", type=int, default=200, help="studies per row of null and planted")
-    parser.add_argument("--verdicts", type=int, default=1_000, help="verdicts per row of coverage and pairs")
-    parser.add_argument("--seeds", type=int, default=20, help="pairs of studies per table of replay")
+    parser.add_argument("--verdicts", type=int, default=1_000, help="verdicts per row of pairs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--noise", help="only noises whose name contains this text")
-    parser.add_argument("--table", help="only tables whose name contains this text")
-    parser.add_argument("--data", type=Path, help="folder of measured tables")
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:

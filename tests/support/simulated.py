@@ -15,7 +15,6 @@ from autotune.comparison.confirm import confirm
 from autotune.coordination.run_manager import RunManager
 from autotune.execution import simulated_executor
 from autotune.execution.core_pool import CorePool
-from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
@@ -40,25 +39,20 @@ def objective() -> ReplayObjective:
 
 
 class SimulatedExecutor(simulated_executor.SimulatedExecutor):
-    """The executor of a replay, with runs from a function; with `steps`, each run reports as many equal steps."""
+    """The executor of a replay, with runs from a function."""
 
-    def __init__(self, value_of: ValueOf, seed: int, *, steps: int = 0) -> None:
-        super().__init__(lambda configuration, rng, _worker: told(value_of(configuration, rng), steps), seed)
+    def __init__(self, value_of: ValueOf, seed: int) -> None:
+        super().__init__(lambda configuration, rng, _worker: told(value_of(configuration, rng)), seed)
 
 
 def told(drawn: float | Outcome, steps: int = 0) -> RecordedRun:
-    """Return a run that takes the drawn seconds if nothing stops it, or fails at once."""
+    """Return a run that takes the drawn seconds if nothing stops it, with equal steps, or fails at once."""
     if isinstance(drawn, Outcome):
         assert drawn.failure is not None
         said = {"failure": drawn.failure.value, "code": drawn.code, "message": drawn.message}
         return RecordedRun(0.0, ((0.0, json.dumps(said)),))
     lines = [(drawn * step / steps, json.dumps({"step": step})) for step in range(1, steps + 1)]
     return RecordedRun(drawn, (*lines, (drawn, json.dumps({SECONDS.name: drawn}))))
-
-
-def run_for(task: Task, elapsed_s: float, steps: int = 0) -> Outcome:
-    """Return the outcome of a run that takes `elapsed_s` if nothing stops it."""
-    return simulated_executor.simulate_run(task, told(elapsed_s, steps))
 
 
 @dataclass(frozen=True)
