@@ -5,7 +5,6 @@
 
 work      a C program of known speed, .2 s: 12 configurations, the best is 2.016 times as fast as the default
 same      the same program with knobs that change nothing (A/A): every claimed gain is false
-pwx       pw.x on silicon, ranks and diagonalisation; its true times are the least of five runs, measured first
 training  a network by its error, with Hyperband; its true errors are means over ten seeds, measured first
 
 Neighbours use cores, memory bandwidth, cores in bursts, or the page cache (`programs.c`), with a process for each core
@@ -47,21 +46,6 @@ metrics = [{{ name = "seconds", pattern = '^seconds (\\S+)', unit = "s", kind = 
 a = {{ type = "integer", values = [62, 80, 90, 100], default = 100 }}
 b = {{ type = "integer", values = [80, 100, 110], default = 100 }}
 """
-_PWX = """
-objective = "command"
-[options]
-argv = ["pw.x", "-in", "si.in"]
-ranks = "np"
-environment = {{ ESPRESSO_PSEUDO = "/usr/share/espresso/pseudo" }}
-answer = {{ name = "energy", pattern = '!\\s+total energy\\s+=\\s+(\\S+) Ry', relative_tolerance = 1e-7 }}
-[[options.files]]
-name = "si.in"
-template = "si.in"
-[space.parameters]
-np = {{ type = "integer", values = [1, 2], default = 1 }}
-diago = {{ type = "choice", values = ["david", "cg", "ppcg"], default = "cg" }}
-ndim = {{ type = "integer", values = [4, 8], default = 8 }}
-"""
 _TRAINING = """
 objective = "training"
 [options]
@@ -78,14 +62,10 @@ width = {{ type = "integer", values = [8, 32, 128], default = 32 }}
 STUDIES = {
     "work": _KNOWN.replace("UNITS", "a * b"),
     "same": _KNOWN.replace("UNITS", "10000 + 0 * a * b"),
-    "pwx": _PWX,
     "training": _TRAINING,
 }
 _BUDGET = f"[budget]\ntrials = {TRIALS}\n[sampler]\nseed = "
-KNOBS: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "pwx": {"np": (1, 2), "diago": ("david", "cg", "ppcg"), "ndim": (4, 8)},
-    "training": {"rate": ("0.003", "0.03", "0.1", "0.3"), "width": (8, 32, 128)},
-}
+KNOBS: Mapping[str, Sequence[Any]] = {"rate": ("0.003", "0.03", "0.1", "0.3"), "width": (8, 32, 128)}
 
 
 def units(program: str, configuration: Mapping[str, Any]) -> float:
@@ -94,53 +74,37 @@ def units(program: str, configuration: Mapping[str, Any]) -> float:
 
 
 class Costs:
-    """The true costs of the programs' configurations; those of pw.x and of the training are measured, and stored."""
+    """The true costs of the programs' configurations; those of the training are measured, and stored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._file = folder, folder / "costs.json"
-        self._measured = json.loads(self._file.read_text()) if self._file.exists() else {}
+        self._measured = json.loads(self._file.read_text())["training"] if self._file.exists() else {}
 
     def of(self, program: str, configuration: Mapping[str, Any]) -> float:
         """Return the true cost of a configuration."""
-        if program not in KNOBS:
-            return units(program, configuration)
-        return float(self._measured[program][_key(configuration)])
+        if program == "training":
+            return float(self._measured[_key(configuration)])
+        return units(program, configuration)
 
     def least(self, program: str) -> float:
         """Return the cost of the best configuration."""
-        if program not in KNOBS:
-            return units(program, {"a": 62, "b": 80})
-        return float(min(self._measured[program].values()))
+        if program == "training":
+            return float(min(self._measured.values()))
+        return units(program, {"a": 62, "b": 80})
 
-    def measure(self, program: str) -> None:
-        """Measure the costs of a program once."""
-        if program in self._measured or program not in KNOBS:
+    def measure(self) -> None:
+        """Measure the costs of the training once."""
+        if self._measured:
             return
-        one, times = (_pwx_s, 5) if program == "pwx" else (_error, 10)
-        found = {}
-        for values in product(*KNOBS[program].values()):
-            configuration = dict(zip(KNOBS[program], values, strict=True))
-            costs = [one(self._folder, configuration, seed) for seed in range(1, times + 1)]
-            found[_key(configuration)] = min(costs) if program == "pwx" else fmean(costs)
-        self._measured[program] = found
-        self._file.write_text(json.dumps(self._measured, indent=1))
+        for values in product(*KNOBS.values()):
+            configuration = dict(zip(KNOBS, values, strict=True))
+            errors = [_error(self._folder, configuration, seed) for seed in range(1, 11)]
+            self._measured[_key(configuration)] = fmean(errors)
+        self._file.write_text(json.dumps({"training": self._measured}, indent=1))
 
 
 def _key(configuration: Mapping[str, Any]) -> str:
     return json.dumps(dict(configuration), sort_keys=True)
-
-
-def _pwx_s(folder: Path, configuration: Mapping[str, Any], _seed: int) -> float:
-    text = (folder / "si.in").read_text()
-    for name in ("diago", "ndim"):
-        text = text.replace(f"{{{name}}}", str(configuration[name]))
-    (folder / "reference.in").write_text(text)
-    environment = _environment(folder) | {"ESPRESSO_PSEUDO": "/usr/share/espresso/pseudo"}
-    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    command = ["mpirun", "-np", str(configuration["np"]), "--bind-to", "none", "pw.x", "-in", "reference.in"]
-    begun = time.monotonic()
-    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - begun
 
 
 def _error(folder: Path, configuration: Mapping[str, Any], seed: int) -> float:
@@ -182,7 +146,6 @@ def run_study(folder: Path, program: str, kind: str, load: float, number: int) -
         file.unlink()
     given = {"programs": folder / "programs", "python": sys.executable, "here": HERE}
     (place / "mine.toml").write_text(STUDIES[program].format(**given) + f"{_BUDGET}{number}\n")
-    (place / "si.in").write_text((folder / "si.in").read_text())
     environment, autotune = _environment(folder), [sys.executable, "-m", "autotune"]
     busy, begun = os.getloadavg()[0], time.monotonic()
     with neighbours(folder, kind, load), (place / "log").open("w") as log:
@@ -310,9 +273,6 @@ def campaign(folder: Path, options: argparse.Namespace) -> None:
     """Run the studies that FOLDER lacks, in turns over all cells."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["gcc", "-O2", "-o", folder / "programs", HERE / "programs.c"], check=True)
-    silicon = (HERE.parent.parent / "studies" / "inputs" / "si-scf.in").read_text()
-    knobs = "  conv_thr = 1d-10, diagonalization = '{diago}', mixing_ndim = {ndim}"
-    (folder / "si.in").write_text(silicon.replace("  conv_thr = 1d-10", knobs))
     costs, loads = Costs(folder), list(map(float, options.loads.split(",")))
     until = time.monotonic() + 60.0 * options.minutes
     cells = [(QUIET, 0.0), *product(options.neighbours.split(","), loads)]
@@ -322,7 +282,8 @@ def campaign(folder: Path, options: argparse.Namespace) -> None:
             continue
         if time.monotonic() > until:
             break
-        costs.measure(program)
+        if program == "training":
+            costs.measure()
         result = run_study(folder, program, kind, load, number)
         with (folder / "results.jsonl").open("a") as file:
             file.write(json.dumps(result) + "\n")
