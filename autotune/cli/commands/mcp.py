@@ -29,9 +29,8 @@ def mcp(
 ) -> None:
     """Let an agent use studies, by the Model Context Protocol.
 
-    The agent's program starts this command, and talks to it on standard input and output. It needs a service, `autotune
-    serve`, which checks each request. AUTOTUNE_TOKEN has the token; without it, that of your own service is used. The
-    limits of studies are the token's, if it has a budget.
+    The agent's program starts this command. It needs a service, `autotune serve`, and the token in AUTOTUNE_TOKEN
+    (default: that of your own service). A budget of the token replaces the limits of studies.
     """
     from autotune.client import Client
 
