@@ -43,7 +43,8 @@ class WarmStart(Stored):
         speed_up: The expected speed-up of the first one, with its interval.
         why: The reason if there are no proposals.
         followed: Whether the search then follows the expected times.
-        earlier: The earlier study that the proposals are from; then the speed-up is its own. Empty otherwise.
+        earlier: The earlier study that guides the search; the proposals and the speed-up are then its own. Empty
+            otherwise.
     """
 
     proposals: tuple[Configuration, ...] = ()
@@ -98,6 +99,20 @@ def stored_warm_start(store: ReadableStudy) -> WarmStart | None:
     """Return the stored warm start of a study; None if it has none yet."""
     stored = store.attribute(WARM_START)
     return None if stored is None else WarmStart.from_dict(stored)
+
+
+def find_earlier_study(
+    store: ReadableStudy, space: Space, setting: Setting, known: Sequence[Measured]
+) -> "EarlierStudy | None":
+    """Return the earlier study that guides a study: chosen when it begins, and the same one in its later sessions."""
+    from autotune.performance.earlier_study import EarlierStudy  # noqa: PLC0415  imports SciPy
+
+    start = stored_warm_start(store)
+    if start is None and store.trials():
+        return None
+    if start is not None:
+        known = [row for row in known if row.setting.source == start.earlier != ""]
+    return EarlierStudy.find(space, setting, known)
 
 
 def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
@@ -155,7 +170,7 @@ def _by_earlier_study(earlier: "EarlierStudy | None") -> WarmStart | None:
     if earlier is None:
         return None
     if earlier.winner == earlier.measured.space.default():
-        return WarmStart(why=f"nothing was better than the default in {earlier.source}")
+        return WarmStart(why=f"nothing was better than the default in {earlier.source}", earlier=earlier.source)
     gain = earlier.gain
     known = None if gain is None else (gain.value, gain.low, gain.high)
     return WarmStart((earlier.winner,), known, earlier=earlier.source)
@@ -194,7 +209,7 @@ def _judge(prediction: "Prediction") -> WarmStart:
 
 
 def _lines(start: WarmStart, metric: Metric) -> list[str]:
-    if start.earlier:
+    if start.earlier and start.proposals:
         first = f"warm start: from {start.earlier}{start._gain_there(metric)}: {configuration_text(start.proposals[0])}"
         return [f"{first}; it runs first, and the search follows the values there where runs here agree"]
     if start.speed_up is None:

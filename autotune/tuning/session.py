@@ -21,10 +21,9 @@ from autotune.errors import (
     UnfinishedError,
 )
 from autotune.held_folders import temporary_folder
-from autotune.performance.earlier_study import EarlierStudy
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.recognition import of_program
-from autotune.performance.warm_start import guide, warm_start
+from autotune.performance.warm_start import find_earlier_study, guide, warm_start
 from autotune.planning.prepare import Prepared
 from autotune.results.summary import Summary, summarise
 from autotune.search.asker import Asker
@@ -128,7 +127,7 @@ def _warm_start(opened: Opened, sampler: Proposer) -> None:
     known = [measurement for measurement in stored if measurement.setting.source != setting.source]
     space, shape = prepared.space, prepared.plan.shape
     try:
-        earlier = EarlierStudy.find(space, setting, known)
+        earlier = find_earlier_study(store, space, setting, known)
         fields = guide(space, setting, known, shape) if earlier is None else None
         start = warm_start(store, space, setting, known, display, shape, fields, earlier)
         cores = _cores_to_hold(prepared) if start.followed else None

@@ -7,7 +7,7 @@ import pytest
 from optuna.study import StudyDirection
 
 from autotune.performance.earlier_study import EarlierStudy
-from autotune.performance.warm_start import warm_start
+from autotune.performance.warm_start import find_earlier_study, warm_start
 from autotune.records.measurement import Judged, Measured, Setting
 from autotune.search.base import History
 from autotune.search.gp_sampler import ValidSetSampler
@@ -104,6 +104,18 @@ def test_an_earlier_default_that_was_best_is_said():
     store = StudyStore.in_memory(definition(SPACE))
     assert not warm_start(store, SPACE, NEW, known, display, earlier=EarlierStudy.find(SPACE, NEW, known)).proposals
     assert display.lines == ["warm start: nothing was better than the default in study solve"]
+
+
+def test_a_resumed_study_keeps_the_earlier_study_that_it_began_with():
+    later = judged(measured(replace(OLD, identity="1.2", source="study later"), best=12), 12)
+    store = StudyStore.in_memory(definition(SPACE))
+    first = find_earlier_study(store, SPACE, NEW, measured(OLD))
+    warm_start(store, SPACE, NEW, measured(OLD), ListDisplay(), earlier=first)
+    assert find_earlier_study(store, SPACE, NEW, [*measured(OLD), *later]).source == "study solve"
+    # A study that began with nothing is not guided by one that began after it.
+    alone = StudyStore.in_memory(definition(SPACE))
+    warm_start(alone, SPACE, NEW, [], ListDisplay())
+    assert find_earlier_study(alone, SPACE, NEW, later) is None
 
 
 def test_what_came_of_the_earlier_winner_is_said():
