@@ -129,7 +129,10 @@ def fit_model(  # noqa: PLR0913  by keyword
     chosen = best_and_newest(evidence.filled, MOST_FITTED)
     spread = 0.0 if prior is NO_PRIOR else _OFF
     known = values[chosen], evidence.runs[chosen], evidence.censored[chosen]
-    surrogate = fit_censored(x[chosen], *known, spread) if earlier is None else earlier.fit(seen[chosen], *known)
+    if earlier is None:
+        surrogate = fit_censored(x[chosen], *known, spread)
+    else:
+        surrogate = earlier.fit(seen[chosen], *known, valued[chosen])
     best = _best(evidence, chosen, leant + surrogate.predict(x)[0])
     limits = LimitModels.fit(evidence.limited, x, evidence.runs, chosen)
     if believing and evidence.pending.any():

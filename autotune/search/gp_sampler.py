@@ -231,7 +231,8 @@ class ValidSetSampler(Proposer):
         )
 
     def _prior_of(self, history: History) -> PriorMean:
-        if not are_ratios(history.observations):
+        # Hints beside the values of an earlier study, whose winner they often are, would count the same knowledge twice.
+        if not are_ratios(history.observations) or self._earlier is not None:
             return NO_PRIOR
         if self._prior is not NO_PRIOR:
             return self._prior

@@ -55,12 +55,23 @@ class EarlierValues:
             return True
         return has_kept(float(costs[0] - costs[here[0]]), float(self.costs[default] - self.costs[winner]))
 
-    def fit(self, rows: Rows, costs: Array, runs: Array, censored: NDArray[np.bool_]) -> "JointProcess":
-        """Fit a process to the earlier values and to those of trials at value indexes `rows`, (n, p), as in `fit`."""
-        places = [self._place_of(row) for row in rows]
-        off = [cost - self.costs[place] for cost, place in zip(costs, places, strict=True) if place is not None]
+    def fit(
+        self, rows: Rows, costs: Array, runs: Array, censored: NDArray[np.bool_], valued: NDArray[np.bool_]
+    ) -> "JointProcess":
+        """Fit a process to the earlier values and to those of trials at value indexes `rows`, (n, p).
+
+        Args:
+            rows: The trials.
+            costs: Their costs, (n,), as logarithms.
+            runs: The number of runs of each, (n,).
+            censored: Which costs are bounds, (n,).
+            valued: Which costs are values, (n,), neither bounds nor estimates for failed trials.
+        """
+        own = costs[valued]
+        places = [self._place_of(row) for row in rows[valued]]
+        off = [cost - self.costs[place] for cost, place in zip(own, places, strict=True) if place is not None]
         # A release that is faster as a whole differs by a factor.
-        factor = np.median(off) if off else np.median(costs) - np.median(self.costs)
+        factor = np.median(off) if off else np.median(own) - np.median(self.costs)
         chosen = best_and_newest(self.costs, _MOST)
         traits = self.space.traits_of(np.concatenate([self.rows[chosen], rows]))
         apart = np.repeat([1.0, 0.0], [len(chosen), len(rows)])

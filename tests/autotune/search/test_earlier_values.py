@@ -23,7 +23,8 @@ EARLIER = EarlierValues(SPACE, ROWS, log_cost(ROWS), np.ones(len(ROWS)))
 
 
 def mean(costs, rows, at):
-    process = EARLIER.fit(rows, costs, np.ones(len(rows)), np.zeros(len(rows), dtype=bool))
+    every = np.ones(len(rows), dtype=bool)
+    process = EARLIER.fit(rows, costs, np.ones(len(rows)), ~every, every)
     return process.predict(SPACE.traits_of(at))[0]
 
 
@@ -32,6 +33,25 @@ def test_where_runs_agree_an_earlier_value_tells_what_was_not_measured_here():
     asked = SPACE.indices([{"x": 10, "y": 0}, {"x": 0, "y": 2}])
     # This release is faster as a whole, by a factor.
     assert mean(log_cost(rows) - 3.0, rows, asked) == pytest.approx(log_cost(asked) - 3.0, abs=0.1)
+
+
+def test_a_failed_run_does_not_shift_the_earlier_values():
+    rows = SPACE.indices([{"x": 40, "y": 0}, {"x": 10, "y": 0}])
+    # The second trial failed, so it counts as bad as the first; the earlier study measured 0 there.
+    costs, valued = np.array([1.5, 1.5]), np.array([True, False])
+    process = EARLIER.fit(rows, costs, np.ones(2), np.zeros(2, dtype=bool), valued)
+    assert process.joint.y.min() == pytest.approx(0.0)
+
+
+def test_hints_are_no_prior_beside_an_earlier_study():
+    sampler, hints = ValidSetSampler(SPACE, seed=1), SPACE.indices([{"x": x, "y": 0} for x in (5, 10, 15)])
+    sampler.set_hints(hints)
+    rows = np.concatenate([SPACE.indices([{"x": 40, "y": 0}, {"x": 30, "y": 2}]), hints[:2]])
+    values = [Observation(value=float(np.exp(cost))) for cost in log_cost(rows)]
+    history = History(rows, values, StudyDirection.MINIMIZE)
+    assert sampler.follows_hints(history)
+    sampler.set_earlier_values(EARLIER)
+    assert not sampler.follows_hints(history)
 
 
 def test_where_runs_disagree_earlier_values_fade():
