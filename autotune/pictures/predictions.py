@@ -16,9 +16,12 @@ Point = tuple[float, float, float, float]
 
 
 def warm_start_prediction(summary: "Summary") -> Chart | None:
-    """Return the speed-up that a warm start predicted for its first proposal beside measured ones; None without one."""
+    """Return the speed-up that a warm start predicted for its first proposal beside measured ones; None without one.
+
+    The speed-up of an earlier study's winner was measured there, so it is no prediction.
+    """
     warm, standings = summary.warm, summary.standings
-    if warm is None or warm.speed_up is None or not warm.proposals:
+    if warm is None or warm.speed_up is None or not warm.proposals or warm.earlier:
         return None
     by_configuration = {tuple(sorted(trial.configuration.items())): trial for trial in summary.trials}
     tried = [by_configuration.get(tuple(sorted(proposal.items()))) for proposal in warm.proposals]

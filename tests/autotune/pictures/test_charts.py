@@ -207,6 +207,8 @@ def test_a_warm_start_is_shown_with_what_came_of_it():
     assert points(chart, Role.PREDICTED) == [(1.8, 0.0)]
     assert points(chart, Role.MEASURED) == [(2.0, 0.0)]
     assert warm_start_prediction(replace(found, warm=WarmStart(why="nothing is known"))) is None
+    # An earlier study measured its speed-up, and predicted nothing.
+    assert warm_start_prediction(replace(found, warm=replace(warm, earlier="study paper"))) is None
 
 
 def test_a_trade_off_shows_its_front():
