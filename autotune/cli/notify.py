@@ -25,8 +25,9 @@ _SCHEMES = ("http://", "https://")
 
 @dataclass
 class SessionEnd:
-    """How a session ended; `verdict` is its verdict in words, or empty."""
+    """How the session of `study` ended; `verdict` is its verdict in words, or empty."""
 
+    study: str
     verdict: str = ""
 
 
@@ -87,7 +88,7 @@ def notify_at_end(notify: str | None, study: str) -> Iterator[SessionEnd]:
         typer.BadParameter: `notify` is neither; raised before anything runs.
     """
     receiver = Receiver.of(notify)
-    end = SessionEnd()
+    end = SessionEnd(study)
     code: int = ExitCode.OK
     try:
         yield end
@@ -96,7 +97,7 @@ def notify_at_end(notify: str | None, study: str) -> Iterator[SessionEnd]:
         raise
     finally:
         if receiver is not None:
-            receiver.send({"study": study, "exit_code": str(int(code)), "verdict": end.verdict})
+            receiver.send({"study": end.study, "exit_code": str(int(code)), "verdict": end.verdict})
 
 
 def _check_url(url: str) -> str:

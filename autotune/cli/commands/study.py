@@ -92,6 +92,7 @@ def study(context: typer.Context, options: StudyOptions) -> None:
             errors().print(
                 f"study {request.stored_name} was made before a change ({changed}): this is {error.successor}"
             )
+            end.study = error.successor
             _tune(options, replace(request, stored_name=error.successor), end)
 
 

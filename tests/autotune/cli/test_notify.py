@@ -28,8 +28,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_command_is_told_of_a_good_end_and_prints_nothing_into_the_result(folder, capfd):
     with notify_at_end(COMMAND, "melt") as end:
-        end.verdict = "2 times; $(touch no-shell)"
-    assert (folder / "told").read_text() == "melt|0|2 times; $(touch no-shell)"
+        end.study, end.verdict = "melt-2", "2 times; $(touch no-shell)"
+    assert (folder / "told").read_text() == "melt-2|0|2 times; $(touch no-shell)"
     assert sorted(path.name for path in folder.iterdir()) == ["told"]
     assert capfd.readouterr() == ("", "hello\n")
 
