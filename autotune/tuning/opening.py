@@ -16,12 +16,13 @@ from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.session_settings import SessionSettings, storage_patience_s
 from autotune.coordination.walltime import WallTimes
 from autotune.display.console import Display
-from autotune.errors import CannotRunHereError, StorageError, StudyFileError
+from autotune.errors import AutotuneError, CannotRunHereError, ChangedProgramError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
 from autotune.execution.run_folder import only_ours
 from autotune.execution.user_folder import RAY_FOLDER, other_folder_note, user_folder
 from autotune.files import sweep_discarded
 from autotune.held_folders import remove_abandoned, temporary_folder
+from autotune.locks import IfHeld
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.recognition import of_program
@@ -116,6 +117,8 @@ def open_study(
         raise StudyFileError(
             _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
         )
+    if requested.if_held is IfHeld.TAKE_OVER and runs == "launched" and not is_watched:
+        _check_takes_over(study, requested)
     makes_files = only_ours(requested.runs, state_folder(requested.url)) if external is None else nullcontext()
     with makes_files, hold_study(requested, display, makes_runs=not replay) as (lock, place):
         settings = place.settings
@@ -157,6 +160,30 @@ def open_study(
             external.recall(store.runs(), standings_of(store, study.repeats.statistic))
         with store.memory_copy() if replay else nullcontext(store) as used:
             yield Opened(study, lock, place, used, prepared, facts, display, read_again)
+
+
+def _check_takes_over(study: StudyFile, settings: SessionSettings) -> None:
+    """Check that the study to take over is the one to continue, before its session is stopped.
+
+    Raises:
+        ChangedProgramError: Only the program or its files have changed since, so another study is continued.
+    """
+
+    def refuse() -> None:
+        msg = "a dry run needs the cores of the study"
+        raise CannotRunHereError(msg)
+
+    machine, launcher = settings.machine, settings.launcher
+    facts = session_facts(machine, launcher.flavour, settings.file, here=settings.queue is None)
+    with temporary_folder("plan") as folder:
+        try:
+            prepared = prepare(study, machine, launcher, folder / "plan", facts.identity, settings.facts, refuse)
+            if not _differences_from_replaceable(settings.url, settings.name, prepared.definition):
+                check_continues(settings.url, settings.name, prepared.definition)
+        except ChangedProgramError:
+            raise
+        except AutotuneError:
+            return  # opening the study reports it, and knows its place
 
 
 def _name_same_study(settings: SessionSettings, definition: Definition, display: Display) -> None:

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from autotune.coordination.session_settings import SessionSettings
-from autotune.errors import DifferentStudyError, StudyFileError
+from autotune.errors import ChangedProgramError, DifferentStudyError, StudyFileError
+from autotune.locks import IfHeld
 from autotune.machines.this_machine import this_machine
 from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP, Series
@@ -14,6 +15,7 @@ from autotune.search.distributions import distributions_of
 from autotune.storage.readable_study import READINGS, VERDICT
 from autotune.storage.tables import stored_names
 from autotune.studyfile import parse
+from autotune.tuning import opening
 from autotune.tuning.opening import replace_study_without_results
 from autotune.tuning.rereading import reread, reread_study
 from autotune.tuning.retry import describe_reopened
@@ -22,7 +24,7 @@ from launchers.local import local_launcher
 from launchers.supervisor import STATUS_FILE
 from objectives.base import FailureKind
 from tests.support.command_study import OPTIONS, SPACE, TIME, CommandStudy
-from tests.support.fakes import ListDisplay
+from tests.support.fakes import ListDisplay, study_file
 
 
 @pytest.fixture
@@ -237,6 +239,21 @@ def test_a_study_of_which_nothing_worked_begins_anew_with_another_command(study)
     study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
     assert begin() == []
     assert said == ["study 'mine' starts over: it has changed (command), and none of its runs had worked"]
+
+
+def test_taking_over_after_an_upgrade_leaves_the_session_of_the_old_program_alone(study, monkeypatch):
+    study.run(1, "time 4 DONE\n")
+    study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
+    monkeypatch.setattr(opening, "prepare", lambda *_: study.prepared)
+    monkeypatch.setattr(opening, "hold_study", lambda *_, **__: pytest.fail("the old session was stopped"))
+    settings = SessionSettings(
+        study.url, "mine", study.folder / "runs", this_machine(), local_launcher(), if_held=IfHeld.TAKE_OVER
+    )
+    with (
+        pytest.raises(ChangedProgramError),
+        opening.open_study(study_file(objective="command"), settings, ListDisplay()),
+    ):
+        pass
 
 
 def test_what_was_measured_is_never_forgotten_for_another_command(study):
