@@ -87,8 +87,9 @@ def is_same_workload(one: Setting, other: Setting) -> bool:
 
 
 def has_same_sizes(one: Setting, other: Setting) -> bool:
-    """Return whether the problems have the same name or the same known sizes; both may have none."""
-    return one.workload == other.workload or _sizes(one) == _sizes(other)
+    """Return whether the problems have the same name or the same known sizes; without sizes, the same input."""
+    same = _sizes(one) == _sizes(other) and (bool(_sizes(one)) or one.input == other.input)
+    return one.workload == other.workload or same
 
 
 def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownInstallation | None:

@@ -9,7 +9,8 @@ first, and its values guide the search in the same way. Predictions never count 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, log1p
+from math import expm1, log, log1p
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from autotune.formatting import configuration_text
@@ -18,6 +19,7 @@ from autotune.records.stored import Stored
 from autotune.statistics.ratio_words import times
 from autotune.statistics.standings import Standings
 from autotune.storage.readable_study import WARM_START, ReadableStudy
+from autotune.studyfile.limits import limits_of
 from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.shape import Shape
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
 PROPOSALS = 5
 """The number of predicted configurations to run; fewer if the first ones disappoint."""
 
+_OTHER_INPUT = " (another input)"
+
+# How often a winner that is still the best may be called worse.
+_ERROR_RATE = 0.05
+
 
 @dataclass(frozen=True)
 class WarmStart(Stored):
@@ -45,6 +52,8 @@ class WarmStart(Stored):
         followed: Whether the search then follows the expected times.
         earlier: The earlier study that guides the search; the proposals and the speed-up are then its own. Empty
             otherwise.
+        confirmed: Whether a verdict confirmed the winner of the earlier study.
+        other_input: Whether the earlier study has another input.
     """
 
     proposals: tuple[Configuration, ...] = ()
@@ -52,6 +61,8 @@ class WarmStart(Stored):
     why: str = ""
     followed: bool = False
     earlier: str = ""
+    confirmed: bool = False
+    other_input: bool = False
 
     def sentence(self, standings: Standings) -> str:
         """Return the prediction and its result as a sentence."""
@@ -75,24 +86,37 @@ class WarmStart(Stored):
         return f"{text}; {reached}, the best of {len(measured)} {best.text()}"
 
     def _sentence_on_earlier(self, standings: Standings) -> str:
-        text = f"from {self.earlier}{self._gain_there(standings.metric)}"
+        text = self._source_text(standings.metric)
         tried = next((one for one in standings.trials.values() if one.configuration == self.proposals[0]), None)
-        gain, best = (standings.speed_up(tried) if tried is not None else None), standings.incumbent
-        if tried is None or gain is None or best is None:
+        if tried is None or not tried.complete:
             return f"{text}; here it {'has not run' if tried is None or not tried.runs else 'failed or was stopped'}"
+        gain, best = standings.speed_up(tried), standings.incumbent
+        if gain is None:
+            return f"{text}; here it cannot be compared: the default failed"
+        if best is None or not standings.limits.keeps(tried.number):
+            return f"{text}, here it {gain.text()}, but breaks a limit"
         from autotune.search.guidance.earlier_values import TOLERANCE, has_kept  # noqa: PLC0415  imports SciPy
 
-        lost = standings.to_log(standings.value(tried)) - standings.to_log(standings.value(best))
-        among = f"within {TOLERANCE:.0%} of the best of {len(standings.trials)} trials"
+        count, lost, tolerance = len(standings.trials), 0.0, TOLERANCE
+        if tried.number != best.number:
+            lost = standings.to_log(standings.value(tried)) - standings.to_log(standings.value(best))
+            # The best of many trials looks better than it is (Bonferroni).
+            error = standings.effects.contrast(tried.number, best.number).standard_error
+            tolerance += expm1(NormalDist().inv_cdf(1.0 - _ERROR_RATE / count) * error)
+        among = f"within {tolerance:.0%} of the best of {count} trials"
         holds = f"still right, {among}"
-        if lost > log1p(TOLERANCE):
+        if lost > log1p(tolerance):
             holds = f"no longer {among}"
         elif self.speed_up is not None and not has_kept(log(gain.ratio), log(self.speed_up[0])):
             holds = f"{among}, but it gains less"
         return f"{text}, here it {gain.text()}: {holds}"
 
-    def _gain_there(self, metric: Metric) -> str:
-        return "" if self.speed_up is None else f", whose winner was {times(self.speed_up[0], metric)} the default"
+    def _source_text(self, metric: Metric) -> str:
+        source = f"from {self.earlier}{_OTHER_INPUT if self.other_input else ''}"
+        if self.speed_up is None:
+            return source
+        winner = "winner was" if self.confirmed else "best trial looked"
+        return f"{source}, whose {winner} {times(self.speed_up[0], metric)} the default"
 
 
 def stored_warm_start(store: ReadableStudy) -> WarmStart | None:
@@ -112,7 +136,9 @@ def find_earlier_study(
         return None
     if start is not None:
         known = [row for row in known if row.setting.source == start.earlier != ""]
-    return EarlierStudy.find(space, setting, known)
+    return EarlierStudy.find(
+        space, setting, known, limits_of(store.definition.study_file.limits, store.definition.metrics)
+    )
 
 
 def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
@@ -170,10 +196,17 @@ def _by_earlier_study(earlier: "EarlierStudy | None") -> WarmStart | None:
     if earlier is None:
         return None
     if earlier.winner == earlier.measured.space.default():
-        return WarmStart(why=f"nothing was better than the default in {earlier.source}", earlier=earlier.source)
+        other = _OTHER_INPUT if earlier.has_other_input else ""
+        return WarmStart(why=f"nothing was better than the default in {earlier.source}{other}", earlier=earlier.source)
     gain = earlier.gain
     known = None if gain is None else (gain.value, gain.low, gain.high)
-    return WarmStart((earlier.winner,), known, earlier=earlier.source)
+    return WarmStart(
+        (earlier.winner,),
+        known,
+        earlier=earlier.source,
+        confirmed=earlier.verdict is not None,
+        other_input=earlier.has_other_input,
+    )
 
 
 def _by_expected_times(fields: "Fields | None") -> WarmStart | None:
@@ -210,7 +243,7 @@ def _judge(prediction: "Prediction") -> WarmStart:
 
 def _lines(start: WarmStart, metric: Metric) -> list[str]:
     if start.earlier and start.proposals:
-        first = f"warm start: from {start.earlier}{start._gain_there(metric)}: {configuration_text(start.proposals[0])}"
+        first = f"warm start: {start._source_text(metric)}: {configuration_text(start.proposals[0])}"
         return [f"{first}; it runs first, and the search follows the values there where runs here agree"]
     if start.speed_up is None:
         return [f"warm start: {start.why}"]

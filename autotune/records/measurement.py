@@ -32,6 +32,7 @@ class Setting(Stored):
         identity: A digest of the program's version and its input; empty if unknown.
         nodes_known: Whether the source says on how many nodes the program ran.
         marks: Marks of what runs, of a program that is named after its study.
+        input: A digest of the input, or of the options that name it; empty if unknown.
     """
 
     program: str
@@ -44,6 +45,7 @@ class Setting(Stored):
     identity: str = ""
     nodes_known: bool = True
     marks: tuple[str, ...] = ()
+    input: str = ""
 
     @property
     def nodes(self) -> int:

@@ -231,7 +231,7 @@ class ValidSetSampler(Proposer):
         )
 
     def _prior_of(self, history: History) -> PriorMean:
-        # Hints beside the values of an earlier study, whose winner they often are, would count the same knowledge twice.
+        # Hints often are winners of an earlier study; beside its values they would count twice.
         if not are_ratios(history.observations) or self._earlier is not None:
             return NO_PRIOR
         if self._prior is not NO_PRIOR:

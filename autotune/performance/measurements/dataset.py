@@ -1,9 +1,11 @@
 """All measurements: the trials of studies, imported ones, and those that ship with autotune."""
 
+import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from autotune.machines.this_machine import FACTS
 from autotune.performance.measurements.machine_names import find_machine_facts, machine_of
@@ -124,7 +126,14 @@ def setting_of(name: str, definition: Definition) -> Setting:
         source=f"study {name}",
         identity=identity_of(definition.identity),
         marks=marks_of(definition.objective, definition.identity),
+        input=_input_of(definition.options, definition.identity),
     )
+
+
+def _input_of(options: Mapping[str, Any], identity: Mapping[str, str]) -> str:
+    """Return a digest of a study's input: of the files that its identity names as such, or else of its options."""
+    named = {key: digest for key, digest in identity.items() if key.partition("[")[0] == "input"}
+    return text_digest(json.dumps(named or dict(options), sort_keys=True))[:_DIGEST]
 
 
 def _of_studies(url: str) -> Iterator[Measured]:

@@ -35,12 +35,16 @@ _MOST = 60
 
 @dataclass(frozen=True, eq=False)
 class EarlierValues:
-    """The `costs`, (k,), as logarithms, of value indexes `rows`, (k, p), each the mean of as many `runs`, (k,)."""
+    """The `costs`, (k,), as logarithms, of value indexes `rows`, (k, p), each the mean of as many `runs`, (k,).
+
+    `winner` is the index of the winner.
+    """
 
     space: Space
     rows: Rows
     costs: NDArray[np.float64]
     runs: NDArray[np.float64]
+    winner: int
 
     def has_held(self, rows: Rows, costs: NDArray[np.float64]) -> bool:
         """Return whether the winner keeps most of its gain over the default, or has not run.
@@ -49,7 +53,7 @@ class EarlierValues:
             rows: The trials, value indexes (n, p), the default first.
             costs: Their costs, (n,), as logarithms; +inf for a failure, NaN for a running trial.
         """
-        winner, default = int(self.costs.argmin()), self._place_of(rows[0])
+        winner, default = self.winner, self._place_of(rows[0])
         here = np.flatnonzero((rows == self.rows[winner]).all(axis=1))
         if default is None or not len(here) or not np.isfinite(costs[0]) or np.isnan(costs[here[0]]):
             return True
