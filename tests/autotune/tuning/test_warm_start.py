@@ -1,6 +1,7 @@
 """A warm start in a real session: a quick command, and measurements that were imported from other machines."""
 
 import json
+import sys
 
 import pytest
 
@@ -66,10 +67,12 @@ def test_the_same_command_after_an_upgrade_starts_from_the_earlier_study(tmp_pat
     tried(tmp_path, "--trials", "12")
     winner = json.loads(autotune(tmp_path, "best", "mine", "--json").stdout)["best"]["configuration"]
     (tmp_path / "solve.awk").write_text(program.replace("x - 7", "x - 9"), encoding="utf-8")
-    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "8")
+    notify = f"{sys.executable} -c \"import os; open('told', 'w').write(os.environ['AUTOTUNE_STUDY'])\""
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "8", "--notify", notify)
     assert ended.returncode == 0, ended.stderr
     assert "study mine was made before a change (files): this is mine-2" in ended.stderr
     assert "warm start: from study mine, whose winner was" in ended.stderr
+    assert (tmp_path / "told").read_text(encoding="utf-8") == "mine-2"
     rows = sorted(json.loads(autotune(tmp_path, "trials", "mine-2", "--json").stdout), key=lambda row: row["trial"])
     assert [rows[0]["x"], rows[1]["x"]] == [20, winner["x"]]
     assert "warm start: from study mine" in autotune(tmp_path, "best", "mine-2").stdout
