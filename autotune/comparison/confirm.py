@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from autotune.comparison.duets import Duets
+from autotune.comparison.duets import Duets, NoDuetError
 from autotune.comparison.findings import changes, present_verdict, standings_of
 from autotune.comparison.pairs import pairs_affordable, pairs_wanted
 from autotune.comparison.point_verdict import point_verdict
 from autotune.comparison.round_table import RoundTable, Side
 from autotune.comparison.rounds import ComparisonRounds
 from autotune.comparison.time_left import pairs_left
-from autotune.comparison.verdict_mode import choose_mode, rounds_in_mode
+from autotune.comparison.verdict_mode import ChosenMode, choose_mode, rounds_in_mode
 from autotune.coordination.run_manager import RunManager
 from autotune.records.limit import breaks
 from autotune.records.series import Series, SeriesKind
@@ -169,9 +169,17 @@ def _judge(store: StudyStore, manager: RunManager, study: StudyFile, selection: 
     rounds = ComparisonRounds(
         store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True, used=used
     )
-    mode = choose_mode(rounds, settings, selection.default, winner)
-    verdict = mode.add_to(verdict, settings)
-    return run_pairs(verdict, mode.rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
+
+    def compare(mode: ChosenMode) -> Verdict:
+        begun = mode.add_to(verdict, settings)
+        return run_pairs(begun, mode.rounds, settings, lambda found: store.set_attribute(VERDICT, found.to_dict()))
+
+    try:
+        return compare(choose_mode(rounds, settings, selection.default, winner))
+    except NoDuetError as error:
+        if settings.mode == "duet":
+            raise
+        return compare(ChosenMode.in_turns(rounds, error.why))
 
 
 def confirm_point(

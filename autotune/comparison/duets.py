@@ -29,8 +29,13 @@ _LEAST_SHARED = 0.5
 _MANY_APART = 3
 
 
-class TooShortError(CannotRunHereError):
-    """Runs that were started together hardly overlapped."""
+class NoDuetError(CannotRunHereError):
+    """Pairs cannot be made side by side, for the reason `why`; they may work in turns."""
+
+    def __init__(self, why: str, what: str) -> None:
+        """Make an error with the message `what`."""
+        super().__init__(what)
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,16 @@ class DuetTable(RoundTable):
         duets = [self._outcomes(number, 0, 1) for number in self._rounds_with_both(0, 1)]
         shares = [shared_s(*both) / max(map(_duration_s, both)) for both in duets]
         return median(shares) if shares else None
+
+    @property
+    def apart(self) -> int:
+        """How many duets do not count because their runs hardly overlapped."""
+        return sum(self.count_unpaired(0, other) for other in range(1, len(self.sides)))
+
+    @property
+    def is_too_short(self) -> bool:
+        """Whether so many duets hardly overlapped that more of them are no use."""
+        return self.apart > _MANY_APART + sum(len(self.pairs(0, other)) for other in range(1, len(self.sides)))
 
     def side_values(self) -> list[tuple[int, int, float]]:
         """Return (side, round, value) of all sides but the first, as ratios to the first side times its median.
@@ -81,12 +96,18 @@ def _duration_s(outcome: Outcome) -> float:
 
 @dataclass(frozen=True)
 class Duets(ComparisonRounds):
-    """Rounds of two runs at the same time: of the first side, and of the others in turn."""
+    """Rounds of two runs at the same time: of the first side, and of the others in turn.
+
+    Attributes:
+        replaceable: Whether pairs in turns can replace these; then a side that fails often is an error.
+    """
+
+    replaceable: bool = False
 
     @classmethod
-    def of(cls, rounds: ComparisonRounds, series: Series) -> Self:
+    def of(cls, rounds: ComparisonRounds, series: Series, *, replaceable: bool = False) -> Self:
         """Return duets of the sides of interleaved `rounds`."""
-        return cls(**{**vars(rounds), "series": series, "over_nodes": False})
+        return cls(**{**vars(rounds), "series": series, "over_nodes": False, "replaceable": replaceable})
 
     def table(self) -> DuetTable:
         """Return the stored runs of this series."""
@@ -126,7 +147,7 @@ class Duets(ComparisonRounds):
                 self.manager.check(idle=True)
             slots, todo = todo[:2], todo[2:]
             table = self._run_duet(slots, table, todo, (self.most or rounds) * self._others)
-            self._check_overlap(table)
+            self.check(table)
         return table
 
     def _run_duet(
@@ -150,6 +171,12 @@ class Duets(ComparisonRounds):
         table = replace(table, runs={**table.runs, **dict(zip(slots, ended, strict=True))})
         self._show_round("duet", slots[0][0], table)
         return table
+
+    def _replan(self, ended: RunInFlight, outcome: Outcome) -> PlannedRun:
+        try:
+            return super()._replan(ended, outcome)
+        except CannotRunHereError as error:
+            raise NoDuetError(f"a run side by side {outcome.message}", str(error)) from error
 
     def _put_on_half(self, planned: PlannedRun, slot: tuple[int, int]) -> PlannedRun:
         number, side = slot
@@ -179,18 +206,20 @@ class Duets(ComparisonRounds):
                 outcomes[task.key] = join_segments(None, outcome, task.segment) if task.segment else outcome
         return [(run, outcomes[run.task.key]) for _, run in playing]
 
-    def _check_overlap(self, table: DuetTable) -> None:
-        """Check that runs that are started together do overlap.
+    def check(self, table: DuetTable) -> None:
+        """Check that runs that are started together overlap and, if these duets are replaceable, that they work.
 
         Raises:
-            TooShortError: Too many of them do not.
+            NoDuetError: Too many of them do not.
         """
-        others = range(1, len(self.sides))
-        apart = sum(table.count_unpaired(0, other) for other in others)
-        if apart > _MANY_APART + sum(len(table.pairs(0, other)) for other in others):
+        if table.is_too_short:
             msg = (
-                f"{self.phase} cannot continue: in {apart} pairs of runs that were started together, one run ended "
-                "before the other had made progress, so they are too short for a duet\n"
+                f"{self.phase} cannot continue: in {table.apart} pairs of runs that were started together, one run "
+                "ended before the other had made progress, so they are too short for a duet\n"
                 "set verdict.mode = 'interleaved', or make the runs longer, then use the same command again"
             )
-            raise TooShortError(msg)
+            raise NoDuetError("the runs are too short for a duet", msg)
+        for index, side in enumerate(self.sides):
+            if self.replaceable and not table.is_reliable(index):
+                why = f"side by side, {side.label} failed: {table.failures(index)[-1]}"
+                raise NoDuetError(why, f"{self.phase} cannot continue: {why}")

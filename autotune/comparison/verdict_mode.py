@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import exp, log, log1p, sqrt
 from statistics import fmean, variance
 
-from autotune.comparison.duets import Duets, TooShortError
+from autotune.comparison.duets import Duets, NoDuetError
 from autotune.comparison.round_table import RoundTable
 from autotune.comparison.rounds import ComparisonRounds
 from autotune.comparison.time_left import run_s
@@ -106,6 +106,11 @@ class ChosenMode:
     rounds: ComparisonRounds
     why: str = ""
 
+    @classmethod
+    def in_turns(cls, rounds: ComparisonRounds, why: str) -> "ChosenMode":
+        """Return the mode of interleaved `rounds`, and display why duets are not used."""
+        return _report(cls(rounds, why))
+
     def add_to(self, verdict: Verdict, asked: VerdictSection) -> Verdict:
         """Return the verdict with its mode and the reason for it."""
         mode: PairsMode = "duet" if isinstance(self.rounds, Duets) else "interleaved"
@@ -125,26 +130,28 @@ def choose_mode(
         default: The trial of the default.
         winner: The trial of the winner.
     """
-    manager, duets = rounds.manager, Duets.of(rounds, Series.duet(winner.number))
+    manager, is_auto = rounds.manager, settings.mode == "auto"
+    duets = Duets.of(rounds, Series.duet(winner.number), replaceable=is_auto)
     # Pairs that exist count, so their mode stays.
-    is_open = settings.mode == "auto" and not duets.table().runs
+    is_open = is_auto and not duets.table().runs
     if settings.mode == "interleaved" or (is_open and (rounds.table().runs or not _is_busy(manager))):
         return ChosenMode(rounds)
     lacks = [manager.halves.lacks(_resources(manager, one.configuration)) for one in (default, winner)]
     if said := next(filter(None, lacks), ""):
-        return _report(ChosenMode(rounds, said))
+        return ChosenMode.in_turns(rounds, said)
     if settings.mode == "duet":
         return ChosenMode(duets)
     times_s = sorted(run_s(one.runs) for one in (default, winner))
     if times_s[0] < _LEAST_ABREAST * times_s[1]:
-        return _report(ChosenMode(rounds, "the longer run would be alone for most of its time in a duet"))
+        return ChosenMode.in_turns(rounds, "the longer run would be alone for most of its time in a duet")
     manager.display.line(f"trying {_TRIED} pairs in turns and {_TRIED} side by side")
     try:
+        duets.check(duets.table())
         for count in range(1, _TRIED + 1):
             for tried in (rounds, duets)[:: 1 if count % 2 else -1]:
                 replace(tried, most=_TRIED).run_until(count)
-    except TooShortError:
-        return _report(ChosenMode(rounds, "the runs are too short for a duet"))
+    except NoDuetError as error:
+        return ChosenMode.in_turns(rounds, error.why)
     found = slowdowns(rounds.table(), duets.table(), rounds.standings.metric, _TRIED)
     slower = not found or any(one.is_more_than(settings.precision) for one in found)
     return _report(ChosenMode(rounds if slower else duets, why_mode(found, slower=slower)))

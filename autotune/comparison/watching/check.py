@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from autotune.comparison.duets import DuetTable
 from autotune.comparison.round_table import RoundTable, Side
 from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
-from autotune.statistics.verdict import FAILED_OFTEN, PairsMode
+from autotune.statistics.verdict import FAILED_OFTEN
 from autotune.studyfile.definition import Definition
 
 # An interrupted check continues within this time; later a new check begins.
@@ -47,13 +46,16 @@ class Check:
         return len(self.pairs) < pairs and now - datetime.fromisoformat(self.started) < _ONE_DAY
 
 
-def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str, mode: PairsMode) -> list[Check]:
-    """Return the checks of a winner in their order; `mode` is that of their pairs."""
+def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str) -> list[Check]:
+    """Return the checks of a winner in their order.
+
+    Runs that were started together and hardly overlapped count as a pair in turns.
+    """
     by_series: dict[Series, list[Run]] = {}
     for run in runs:
         if run.series.kind is SeriesKind.WATCH and run.series.of[0] == str(sides[1].trial):
             by_series.setdefault(run.series, []).append(run)
-    none_yet = (DuetTable if mode == "duet" else RoundTable)(sides, {}, metric)
+    none_yet = RoundTable(sides, {}, metric)
     checks = [_check(int(series.of[1]), made, none_yet) for series, made in by_series.items()]
     return sorted(checks, key=lambda check: check.number)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from autotune.comparison.duets import NoDuetError
 from autotune.comparison.findings import present_verdict, standings_of
 from autotune.comparison.round_table import Side
 from autotune.comparison.rounds import ComparisonRounds
@@ -53,7 +54,7 @@ class Watch:
     @property
     def checks(self) -> list[Check]:
         """The checks so far, the oldest first."""
-        return checks_of(self.store.runs(), self._sides, self.standings.metric.name, self.verdict.mode)
+        return checks_of(self.store.runs(), self._sides, self.standings.metric.name)
 
     @property
     def pairs(self) -> int:
@@ -83,11 +84,10 @@ class Watch:
             f"check {number}",
             f"trial {winner} against the default",
         )
-        rounds = rounds_in_mode(rounds, self.verdict.mode)
-        table, wanted = rounds.table(), pairs
-        while len(table.pairs(0, 1)) < pairs and table.is_reliable(0) and table.is_reliable(1):
-            table = rounds.run_until(wanted)
-            wanted += 1
+        try:
+            _run_pairs(rounds_in_mode(rounds, self.verdict.mode), pairs)
+        except NoDuetError:
+            _run_pairs(rounds, pairs)
 
     def finding(self) -> Finding:
         """Return the finding from all checks so far."""
@@ -127,3 +127,11 @@ class Watch:
         since = max(alarm.check.number for alarm in alarms)
         store.set_attribute(ACCEPTED, {_WINNER: self.verdict.winner, _SINCE: since})
         return since
+
+
+def _run_pairs(rounds: ComparisonRounds, pairs: int) -> None:
+    """Run until there are `pairs` pairs, or a side has failed too often."""
+    table, wanted = rounds.table(), pairs
+    while len(table.pairs(0, 1)) < pairs and table.is_reliable(0) and table.is_reliable(1):
+        table = rounds.run_until(wanted)
+        wanted += 1

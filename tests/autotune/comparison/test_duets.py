@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.comparison.duets import Duets, DuetTable, TooShortError, shared_s
+from autotune.comparison.duets import Duets, DuetTable, NoDuetError, shared_s
 from autotune.comparison.round_table import Side
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.run_gate import RunGate
@@ -219,7 +219,7 @@ def test_the_overlap_is_reported_and_separate_runs_are_not_a_pair(tmp_path):
 def test_too_short_runs_end_the_comparison(tmp_path):
     apart = [told(took(0.1), 10.0 * number, 0.1) for number in range(100)]
     duets = duets_of(tmp_path, Beside(apart))
-    with pytest.raises(TooShortError, match="too short for a duet"):
+    with pytest.raises(NoDuetError, match="too short for a duet"):
         duets.run_until(8)
 
 

@@ -7,19 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune.comparison.duets import NoDuetError
 from autotune.comparison.watching.watch import Watch
 from autotune.coordination.disturbances import Disturbances
 from autotune.coordination.quiet_machine import QuietMachine, Use
 from autotune.coordination.run_manager import RunManager
 from autotune.execution.core_pool import CorePool
 from autotune.execution.halves import Halves
-from autotune.records.series import SeriesKind
+from autotune.records.series import RunId, SeriesKind
 from autotune.results.summary import summarise
 from autotune.statistics.verdict import Verdict
 from autotune.studyfile import VerdictSection
 from autotune.tuning.goal import goal_of
+from objectives.base import FailureKind
 from spaces import Integer, Space
-from tests.support.fakes import SECONDS, ListDisplay
+from tests.support.fakes import SECONDS, ListDisplay, failed
 from tests.support.managers import managed
 from tests.support.simulated import SimulatedExecutor, Simulation, objective, study_file
 
@@ -28,21 +30,50 @@ HALVES = Halves(((0,), (1,)))
 
 
 class TwoCores(SimulatedExecutor):
-    """Every configuration but the default is `gain` times as fast; `slowed` ones take longer in duets."""
+    """Every configuration but the default is `gain` times as fast; `slowed` ones take longer in duets.
 
-    def __init__(self, gain=1.2, slowed=None, noise=0.01):
+    `beside` changes the outcome of a run side by side, given its round and side.
+    """
+
+    def __init__(self, gain=1.2, slowed=None, noise=0.01, beside=lambda number, side, outcome: outcome):
         def drawn(configuration, rng):
             seconds = 10.0 * exp(noise * rng.standard_normal()) / (gain if configuration["a"] > 1 else 1.0)
             return seconds * ((slowed or {}).get(configuration["a"], 1.0) if self.is_duet else 1.0)
 
         self.is_duet = False
         self.placed = {}
+        self.beside = beside
+        self._waiting = set()
         super().__init__(drawn, 3)
 
     def submit(self, task):
         self.placed[task.job.name] = task.job.resources.cpus
         self.is_duet = task.job.name.startswith("duet-")
+        self._waiting.add(task.job.name)
+        self._side_by_side = self._waiting.copy() if len(self._waiting) > 1 else set()
         super().submit(task)
+
+    def wait(self, timeout_s):
+        return [(task, self._changed(task, outcome)) for task, outcome in super().wait(timeout_s)]
+
+    def _changed(self, task, outcome):
+        self._waiting.discard(task.job.name)
+        run = RunId.parse(task.job.name)
+        return self.beside(run.round, run.side, outcome) if task.job.name in self._side_by_side else outcome
+
+
+def apart(number, side, outcome):
+    """Return a run that hardly overlaps with the other run of its duet, except in the first duet."""
+    return replace(outcome, conditions={"began_at": 100.0 * number + 50.0 * side * (number > 0)})
+
+
+def failing(kind):
+    """Return a change of outcomes by which the winner fails in all duets after the first four."""
+
+    def beside(number, side, outcome):
+        return failed(kind, "no room") if side and number > 3 else outcome
+
+    return beside
 
 
 @dataclass(frozen=True)
@@ -156,6 +187,33 @@ def test_auto_leaves_a_run_that_would_be_alone_for_long():
     assert "alone for most of its time in a duet" in verdict.mode_why
 
 
+@pytest.mark.parametrize(
+    ("beside", "why"),
+    [
+        (apart, "the runs are too short for a duet"),
+        (failing(FailureKind.APPLICATION_ERROR), "side by side, trial 1 failed: application error: no room"),
+        (failing(FailureKind.TIMED_OUT), "side by side, trial 1 failed: timed out: no room"),
+        (failing(FailureKind.INFRASTRUCTURE_ERROR), "a run side by side no room"),
+    ],
+)
+def test_auto_takes_turns_when_duets_turn_out_not_to_work_in_the_middle_of_the_verdict(beside, why):
+    study = tuned("auto", beside=beside)
+    verdict = study.confirm()
+    assert (verdict.mode, verdict.mode_why, verdict.failures) == ("interleaved", why, ())
+    assert verdict.significant(SECONDS)
+    assert f"pairs are made in turns: {why}" in study.display.lines
+    assert study.confirm() == verdict
+
+
+def test_auto_does_not_continue_stored_duets_that_are_too_short():
+    study = tuned("duet", beside=apart)
+    with pytest.raises(NoDuetError, match=r"confirming cannot continue: in 5 pairs .* too short for a duet"):
+        study.confirm()
+    verdict = study.asked("auto").confirm()
+    assert (verdict.mode, verdict.mode_why) == ("interleaved", "the runs are too short for a duet")
+    assert verdict.significant(SECONDS)
+
+
 def test_a_verdict_in_another_mode_than_is_asked_for_is_made_anew():
     study = tuned("interleaved")
     study.confirm()
@@ -216,3 +274,11 @@ def test_a_watch_makes_its_pairs_as_the_verdict_did_while_it_can(tmp_path):
     Watch.of(study.store, "median").check(study.store, alone._manager(str(tmp_path)), study.study, 3)
     assert study.executor.placed["watch-1-2-00-0"] == study.executor.placed["watch-1-2-00-1"] == (0,)
     assert [len(check.pairs) for check in Watch.of(study.store, "median").checks] == [3, 3]
+
+
+def test_a_watch_continues_in_turns_when_its_runs_are_too_short_for_a_duet(tmp_path):
+    study = tuned("auto")
+    assert study.confirm().mode == "duet"
+    study.executor.beside = apart
+    Watch.of(study.store, "median").check(study.store, study._manager(str(tmp_path)), study.study, 8)
+    assert [len(check.pairs) for check in Watch.of(study.store, "median").checks] == [8]
