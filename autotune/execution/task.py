@@ -110,6 +110,9 @@ class WatchedRun:
             outcome = self._read(replace(output_in(job.folder, status), job=job))
         except OSError as error:
             outcome = _unreadable(error)
+        except Exception as error:  # noqa: BLE001  a fault that one output provokes must not end the session
+            msg = f"a fault in autotune or in an objective: {error!r}"
+            outcome = Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="fault", message=msg)
         return replace(
             outcome,
             timeline=self._watch.timeline if self._from_start else (),
