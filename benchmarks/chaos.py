@@ -2,7 +2,7 @@
 
     python benchmarks/chaos.py [--seconds 600] [--events 1000] [--target "local coordinator"] [--json]
 
-A target is a session and one of its roles, or two roles that are killed at the same instant: `local worker+supervisor`.
+A target is a session and one of its roles, or two roles that are killed at the same instant: `ray worker+supervisor`.
 Each event starts a short session of a program with recorded run times, kills the process in that role at a random
 instant, and repeats the command until the study is complete. Then every acknowledged value must be stored exactly once;
 winner, verdict and values must equal those of an undisturbed twin; and no process, lease, job, shared memory segment or

@@ -51,7 +51,7 @@ _STARTS = 12
 
 @dataclass(frozen=True)
 class Request:
-    """Which targets to kill, such as `local coordinator` or `local worker+supervisor`, and when to stop."""
+    """Which targets to kill, such as `local coordinator` or `ray worker+supervisor`, and when to stop."""
 
     targets: Sequence[str]
     events: int | None = None
