@@ -3,10 +3,12 @@
 import keyword
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
+from autotune.errors import StudyFileError
 from autotune.machines.this_machine import FACTS
 from autotune.planning.knob_values import parse_values
 from autotune.planning.known_programs import KnownProgram, recognise_program
@@ -19,8 +21,12 @@ _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREAD
 # Only numbers that are written back unchanged: not 007 or 1.50.
 _WHOLE = re.compile(r"0|[1-9]\d{0,8}")
 _DECIMAL = re.compile(r"(?:0|[1-9]\d{0,5})\.\d{1,6}")
-_VALUES = re.compile(r"\{([^{}=]+=[^{}]*)\}")
-_MARKS = 987_654_000
+# A name with a range, or with a list of words. Code in a command has braces too, such as awk's {s+=$1}.
+_WORD = r"[^=,;$\"'()\[\]{}\n][^,;$\"'()\[\]{}\n]*"
+_VALUES = re.compile(
+    rf"\{{([A-Za-z_]\w*=(?:\d+\.\.\d+(?:[*+]\d+)?|{_WORD}(?:,{_WORD})+))\}}",
+    re.ASCII,
+)
 _TAKEN = frozenset({*FACTS, *FUNCTIONS, *keyword.kwlist, "true", "false", "none"})
 # Larger files are not copied for each run, but read at their place.
 _MOST_COPIED_BYTES = 64 * 2**20
@@ -81,18 +87,29 @@ def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> Comma
     Raises:
         StudyFileError: The command needs a shell, or an MPI start command starts no program.
     """
-    words, given = _take_values(words)
-    proposal = _propose(words, environment)
+    words, given = _take_values(words, environment)
+    proposal = _propose(words, environment, {name for name, _ in given.values()})
     return _with_values(proposal, given) if given else proposal
 
 
-def _take_values(words: Sequence[str]) -> tuple[list[str], dict[str, tuple[str, list[int | str]]]]:
-    """Replace each `{name=values}` by a number that no command has; return names and values by that number."""
+def _take_values(
+    words: Sequence[str], environment: Mapping[str, str]
+) -> tuple[list[str], dict[str, tuple[str, list[int | str]]]]:
+    """Replace each `{name=values}` by a number that occurs nowhere else; return names and values by that number."""
     given: dict[str, tuple[str, list[int | str]]] = {}
+    known = " ".join([*words, *environment.values()])
+    unused = (mark for mark in map(str, count(987_654_000)) if mark not in known)
 
     def number(found: "re.Match[str]") -> str:
-        mark = str(_MARKS + len(given))
-        given[mark] = parse_values(found[1])
+        name, values = parse_values(found[1])
+        if name in _TAKEN:
+            msg = f"{found[0]}: {name} is a fact of the machine or a word of rules: choose another name"
+            raise StudyFileError(msg)
+        if name in {other for other, _ in given.values()}:
+            msg = f"{found[0]}: {name} has values already: choose another name"
+            raise StudyFileError(msg)
+        mark = next(unused)
+        given[mark] = (name, values)
         return mark
 
     return [_VALUES.sub(number, word) for word in words], given
@@ -137,8 +154,8 @@ def _with_values(
     )
 
 
-def _propose(words: Sequence[str], environment: Mapping[str, str]) -> CommandLineProposal:
-    parser = _CommandLineParser()
+def _propose(words: Sequence[str], environment: Mapping[str, str], names: Collection[str]) -> CommandLineProposal:
+    parser = _CommandLineParser(names)
     written = read_shell_words(words)
     line = read_start_line(written.words, environment)
     for name, value in line.variables.items():
@@ -165,9 +182,10 @@ def _propose(words: Sequence[str], environment: Mapping[str, str]) -> CommandLin
 
 
 class _CommandLineParser:
-    """Splits a command line into templates, knobs and files, one part after the other."""
+    """Splits a command line into templates, knobs and files, one part after the other; `names` are not for knobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = _TAKEN.union(names)
         self.argv: list[str] = []
         self.environment: list[tuple[str, str]] = []
         self.knobs: list[Knob] = []
@@ -253,7 +271,7 @@ class _CommandLineParser:
         known = {knob.name for knob in self.knobs}
         name = _identifier(wanted)
         number = 2
-        while name in known or name in _TAKEN:
+        while name in known or name in self._names:
             name, number = f"{_identifier(wanted)}_{number}", number + 1
         knob = Knob(name, value, where, kind)
         self.knobs.append(knob)

@@ -1,10 +1,11 @@
 """Values of a parameter on the command line, as in `threads=1,2,4` and `block=64..4096*2`."""
 
 import re
+from collections.abc import Sequence
 
 from autotune.errors import StudyFileError
 
-_RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)(?:(?P<how>[*+])(?P<by>\d+))?")
+_RANGE = re.compile(r"(?P<low>\d{1,18})\.\.(?P<high>\d{1,18})(?:(?P<how>[*+])(?P<by>\d{1,18}))?")
 _MOST = 100
 
 
@@ -19,25 +20,32 @@ def parse_values(text: str) -> tuple[str, list[int | str]]:
         msg = f"{text!r} is not NAME=VALUE,VALUE,... or NAME=LOW..HIGH, with *FACTOR or +STEP after it if you like"
         raise StudyFileError(msg)
     found = re.fullmatch(_RANGE, values)
-    numbers = [_number(value.strip()) for value in values.split(",")] if found is None else _between(found)
-    if not 1 < len(set(numbers)) == len(numbers) <= _MOST:
-        msg = f"{text!r} has {len(set(numbers))} different values; give 2 to {_MOST}, each once"
+    numbers: Sequence[int | str] = (
+        [_number(value.strip()) for value in values.split(",")] if found is None else _between(found)
+    )
+    different = len(numbers if found else set(numbers))
+    if not 1 < different == len(numbers) <= _MOST:
+        msg = f"{text!r} has {different} different values; give 2 to {_MOST}, each once"
         raise StudyFileError(msg)
-    return name, numbers
+    return name, list(numbers)
 
 
 def _number(text: str) -> int | str:
     return int(text) if re.fullmatch(r"0|-?[1-9]\d{0,17}", text) else text
 
 
-def _between(found: "re.Match[str]") -> list[int | str]:
+def _between(found: "re.Match[str]") -> Sequence[int]:
     low, high, by = int(found["low"]), int(found["high"]), int(found["by"] or 1)
     multiplies = found["how"] == "*"
+    if low > high:
+        msg = f"{found[0]!r} is empty, because {low} is above {high}: give the lower number first"
+        raise StudyFileError(msg)
     if by <= multiplies or (multiplies and not low):
         msg = f"{found[0]!r} never ends: multiply a number above 0 by 2 or more, or add 1 or more"
         raise StudyFileError(msg)
-    values: list[int | str] = []
-    while low <= high and len(values) <= _MOST:
-        values.append(low)
-        low = low * by if multiplies else low + by
+    if not multiplies:
+        return range(low, high + 1, by)
+    values = [low]
+    while values[-1] * by <= high:
+        values.append(values[-1] * by)
     return values

@@ -3,7 +3,8 @@
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,9 +79,10 @@ def study(context: typer.Context, options: StudyOptions) -> None:
     if options.dry_run and options.as_json:
         msg = "a dry run prints commands, not JSON: give one of the two"
         raise typer.BadParameter(msg, param_hint="--json")
-    if words := words_after(context):
-        options = replace(options, name=_write_study_file(options.name, words))
-    request = read_request(options)
+    words = words_after(context)
+    with _study_file(options.name, words) if words else nullcontext(options.name) as name:
+        options = replace(options, name=name)
+        request = read_request(options)
     with notify_at_end(options.notify, request.stored_name) as end:
         try:
             _tune(options, request, end)
@@ -96,8 +98,9 @@ def study(context: typer.Context, options: StudyOptions) -> None:
             _tune(options, replace(request, stored_name=error.successor), end)
 
 
-def _write_study_file(name: str, words: Sequence[str]) -> str:
-    """Write the study file of a command, unless it is there already; return its path.
+@contextmanager
+def _study_file(name: str, words: Sequence[str]) -> Iterator[str]:
+    """Write the study file of a command, unless it is there already; remove it again if the block fails to read it.
 
     Raises:
         StudyFileError: A study is given as well, the command has no values to try, or there is another such file.
@@ -117,15 +120,21 @@ def _write_study_file(name: str, words: Sequence[str]) -> str:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-        errors().print(f"wrote {path}: metrics, answers, limits and more parameters go there (docs: own-program.md)")
     except FileExistsError:
         if path.read_text(encoding="utf-8") != text:
             msg = f"{path} exists and is of another command: tune it with autotune study ./{path}, or move it away"
             raise StudyFileError(msg) from None
+        yield f"./{path}"
+        return
     except OSError as error:
         msg = f"cannot write {path}: {error.strerror}"
         raise StudyFileError(msg) from error
-    return f"./{path}"
+    try:
+        yield f"./{path}"
+    except BaseException:
+        path.unlink()
+        raise
+    errors().print(f"wrote {path}: metrics, answers, limits and more parameters go there (docs: own-program.md)")
 
 
 def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None:

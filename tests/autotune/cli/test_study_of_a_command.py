@@ -30,7 +30,10 @@ def test_the_file_is_written_once_and_used_again(here):
     [
         (["--", "./solve", "4"], "the command has no values to try"),
         (["qe", "--", "./solve", "{n=1,2}"], "give one of the two"),
-        (["--", "./solve", "{n=1}"], "has 1 different values"),
+        (["--", "./solve", "{n=1,1}"], "has 1 different values"),
+        (["--", "./solve", "{n=1..4}", "{n=1..3}"], "n has values already"),
+        (["--", "./solve", "{cores=1..4}"], "cores is a fact of the machine or a word of rules"),
+        (["--set", "space.x=3", "--", "./solve", "{n=1,2}"], "unknown key 'x'"),
         ([], "give a study that ships (qe), a study file"),
     ],
 )

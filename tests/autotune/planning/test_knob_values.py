@@ -31,7 +31,8 @@ def test_values_are_a_list_or_a_range(text, values):
         ("2=1,2", "is not NAME=VALUE"),
         ("n=1", "has 1 different values"),
         ("n=1,1", "has 1 different values"),
-        ("n=1..200", "2 to 100"),
+        ("n=1..1000", "1000 different values; give 2 to 100"),
+        ("n=8..1", "8 is above 1"),
         ("n=0..8*2", "never ends"),
         ("n=1..8+0", "never ends"),
     ],
@@ -65,3 +66,24 @@ def test_ranks_that_the_command_fixes_stay():
     study = study_of("mpirun", "-np", "4", "solve", "--block", "{block=8,4}")
     assert study.options["ranks"] == "np"
     assert study.model_dump()["space"]["parameters"]["np"]["values"] == [4]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["awk", "{s+=$1} END{print s}", "data"],
+        ["awk", "{s=$1*2; print s, $2}", "data"],
+        ["python", "-c", "print(f'{x=}')"],
+        ["solve", "{a=1}", '{"b=2": 3, "c": 4}'],
+    ],
+)
+def test_other_braces_are_left_alone(words):
+    assert not has_values(words)
+    assert [word.format() for word in study_of(*words).options["argv"]] == words
+
+
+def test_a_number_of_the_command_is_no_knob_of_its_values():
+    study = study_of("mpirun", "-np", "4", "solve", "987654000", "-k", "{np=1,2}")
+    assert study.options["argv"] == ["solve", "987654000", "-k", "{np}"]
+    parameters = study.model_dump()["space"]["parameters"]
+    assert {name: one["values"] for name, one in parameters.items()} == {"np": [1, 2], "np_2": [4]}
