@@ -32,6 +32,7 @@ from launchers.meters.figures import ENERGY
 from objectives.base import Metric, Plan
 from spaces import Configuration, Space
 
+_NO_ENERGY = "no energy of runs is known here, and only runs show it: allow them (--probes 6)"
 _UNKNOWN = "no run times are known here: allow runs (--probes 6), or import measurements (`autotune storage import`)"
 _ELSEWHERE = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE})
 
@@ -138,8 +139,10 @@ class Sizing:
         """
         known = self.knowledge()
         right_size = known.right_size()
-        if right_size is None or (self.limits.needs_energy and not known.power_w):
+        if right_size is None:
             raise CannotRunHereError(_UNKNOWN)
+        if self.limits.needs_energy and not known.power_w:
+            raise CannotRunHereError(_NO_ENERGY)
         probes = self.probes()
         spent = sum(self.cores_of(run.configuration) * run.outcome.usage.elapsed_s for run in probes) / HOUR_S
         return replace(right_size, probes=len(probes), probe_core_hours=spent).by(self.model)

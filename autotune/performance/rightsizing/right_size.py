@@ -98,20 +98,25 @@ class RightSize:
         )
 
     def trade_off(self) -> str:
-        """Return what a run saves if it may take up to twice the least time, in words; "" if that is little."""
-        fastest = self.front[0]
+        """Return what a slower size saves that keeps the limits, in words; "" if that is little, or not below the chosen one.
+
+        It may take up to twice the time of the fastest size that keeps them.
+        """
+        keeping = [size for size in self.front if size.chance >= CONFIDENCE]
+        if not keeping:
+            return ""
+        fastest = keeping[0]
         unit = "core-hours" if fastest.joules is None else "joules"
 
         def cost(size: Size) -> float:
             return size.core_hours if size.joules is None else size.joules
 
-        slower = min((size for size in self.front if size.time_s <= _SLOWER * fastest.time_s), key=cost)
+        slower = min((size for size in keeping if size.time_s <= _SLOWER * fastest.time_s), key=cost)
         saved = 1.0 - cost(slower) / cost(fastest)
-        if saved < _SAVED:
+        if saved < _SAVED or cost(slower) >= cost(self.chosen):
             return ""
-        ratio = slower.time_s / fastest.time_s
         return (
-            f"accept {ratio:.2g} times the least time, and a run takes {saved:.0%} fewer {unit} "
+            f"accept {max(0.01, slower.time_s / fastest.time_s - 1.0):.0%} more time, and a run takes {saved:.0%} fewer {unit} "
             f"({configuration_text(slower.configuration)} instead of {configuration_text(fastest.configuration)})"
         )
 

@@ -10,7 +10,7 @@ import pytest
 from autotune.errors import CannotRunHereError
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import Limits
-from autotune.performance.rightsizing.right_size import Knowledge
+from autotune.performance.rightsizing.right_size import Knowledge, RightSize
 from autotune.performance.rightsizing.sizes import Room, Sizes, measured_here, room_of, times_of
 from autotune.performance.rightsizing.time_prior import TimePrior
 from autotune.performance.run_times.estimate import Estimate
@@ -94,14 +94,23 @@ def test_the_least_energy_is_another_size_where_idle_nodes_draw_power():
 
 
 def test_the_saving_of_a_slower_run_is_said_if_there_is_one():
-    known = Knowledge(candidates(), Limits(60.0), {place: [law(n)] for place, n in enumerate(CORES)})
+    known = Knowledge(candidates(), Limits(), {place: [law(n)] for place, n in enumerate(CORES)})
     assert known.right_size().trade_off() == (
-        "accept 1.4 times the least time, and a run takes 28% fewer core-hours (np=64 instead of np=128)"
+        "accept 43% more time, and a run takes 28% fewer core-hours (np=64 instead of np=128)"
     )
     drawn = replace(known, power_w={place: [2.0] for place in known.times_s})
     assert "28% fewer joules" in drawn.right_size().trade_off()
     ideal = replace(known, times_s={place: [1000.0 / n] for place, n in enumerate(CORES)})
     assert ideal.right_size().trade_off() == ""
+
+
+def test_no_trade_off_is_said_with_what_is_chosen_already_or_breaks_the_limits():
+    known = Knowledge(candidates(), Limits(60.0), {place: [law(n)] for place, n in enumerate(CORES)})
+    assert known.right_size().trade_off() == ""
+    fast, slow = replace(known, limits=Limits()).right_size().front[:2]
+    assert RightSize(fast, (fast, slow), keeps=True).trade_off() != ""
+    assert RightSize(fast, (fast, replace(slow, chance=0.5)), keeps=True).trade_off() == ""
+    assert RightSize(fast, (replace(fast, chance=0.5), replace(slow, chance=0.5)), keeps=False).trade_off() == ""
 
 
 def test_a_size_that_failed_is_neither_chosen_nor_tried_again():
