@@ -14,7 +14,7 @@ The timers of a run, if known, are further observations, each of the sum of some
 several without.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -187,33 +187,34 @@ class CostModel:
         return dict(zip(self.names, (self.sign * (costs[0] - costs[1]) / mean).tolist(), strict=True))
 
     def slowness(self, table: Table) -> float:
-        """Return how many times slower the cases are than those of a usual build, at the mode; of rates, how many times
-        less; the median over cases.
+        """Return how many times slower the cases are than with a usual build of their machine, at the mode.
+
+        Of rates, how many times less. The result is the median over cases.
         """
-        at, levels = len(self.names), np.zeros(len(table))
-        for group in self.groups:
-            size = len(group.labels)
-            ends = at + size * (len(self.names) + 1)
-            levels += np.append(self.mode[ends - size : ends], 0.0)[group.places(table.groups[group.name])]
-            at = ends
         assert table.costs is not None
-        usual, _ = _log_sum(table.costs.logarithms + self.mode[: len(self.names)])
         own, _ = _log_sum(self._at_mode(table))
-        return float(np.exp(np.nanmedian(own + levels - usual)))
+        usual, _ = _log_sum(self._at_mode(table, ("machine",)))
+        at = len(self.names)
+        for group in self.groups:
+            at += (size := len(group.labels)) * (len(self.names) + 1)
+            if group.name == "build":
+                own += np.append(self.mode[at - size : at], 0.0)[group.places(table.groups["build"])]
+        return float(np.exp(np.nanmedian(own - usual)))
 
     def shares(self, row: Table) -> dict[str, float]:
         """Return each term's share of the time of one case, at the mode."""
         costs = np.exp(self._at_mode(row))[0]
         return dict(zip(self.names, (costs / costs.sum()).tolist(), strict=True))
 
-    def _at_mode(self, table: Table) -> FloatArray:
-        """Return the logarithms of the terms, (m, p), without levels."""
+    def _at_mode(self, table: Table, names: Collection[str] = tuple(_SHARES)) -> FloatArray:
+        """Return the logarithms of the terms, (m, p), with the rates of the groups with these names, without levels."""
         assert table.costs is not None
         at = len(self.names)
         logs = table.costs.logarithms + self.mode[:at]
         for group in self.groups:
             size = len(group.labels)
-            logs = logs + self._rates(self.mode, at, size)[group.places(table.groups[group.name])]
+            if group.name in names:
+                logs = logs + self._rates(self.mode, at, size)[group.places(table.groups[group.name])]
             at += size * (len(self.names) + 1)
         return logs
 

@@ -136,3 +136,13 @@ def test_one_slow_build_hardly_moves_a_new_one_and_is_named_slow():
     assert model.predict(table(("new",))) == pytest.approx(truth(table()), abs=0.25)
     assert model.slowness(rows.at(np.flatnonzero(slow))) == pytest.approx(7.0, rel=0.25)
     assert model.slowness(rows.at(np.flatnonzero(~slow))) == pytest.approx(1.0, rel=0.2)
+
+
+def test_a_build_on_a_slow_machine_is_not_slow():
+    rows = table(("a", "b", "c", "d"))
+    count = len(RANKS)
+    machine = np.repeat(["first", "second", "slow", "slow"], count).astype(object)
+    rows = replace(rows, groups={**rows.groups, "machine": machine})
+    is_slow = machine == "slow"
+    model = fitted(rows, truth(rows) + np.where(is_slow, np.log(3.0), 0.0))
+    assert model.slowness(rows.at(np.flatnonzero(is_slow))) < 1.5
