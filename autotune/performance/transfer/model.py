@@ -60,14 +60,14 @@ class Transfer:
     machines: int
 
     def speed_up(self, index: int) -> Interval | None:
-        """Return the speed-up of a configuration over the default; None with fewer than two known machines.
+        """Return the speed-up of a configuration over the default; None for it, or with fewer than two known machines.
 
         The interval assumes surprises as large as on the known machines; for the first proposal, those of the first
         proposals there, since the best of many looks better than it is. A new machine lies between the extremes of m
         others in a share (m - 1) / (m + 1) of cases.
         """
         m = self.machines
-        if m < 2:
+        if m < 2 or not index:
             return None
         surprised = self.expected[[index, 0]] + self.surprises[:, [index, 0]]
         logs = np.log(np.clip(surprised, _LEAST, 1.0))
@@ -149,7 +149,12 @@ def _without(evidence: Evidence, learnt: Evidence, out: int, machines: Sequence[
 
 
 def _first_speed_ups(efficiencies: FloatArray, guessed: FloatArray) -> FloatArray:
-    """Return the logarithms of the speed-ups over the default, (m,), of the best other configuration by `guessed`."""
+    """Return the logarithms of the speed-ups over the default, (m,), of the best other configuration by `guessed`.
+
+    They are 0 if there is no other.
+    """
+    if guessed.shape[1] < 2:
+        return np.zeros(len(guessed))
     first = guessed[:, 1:].argmax(axis=1) + 1
     speed_ups: FloatArray = np.log(efficiencies[np.arange(len(first)), first] / efficiencies[: len(first), 0])
     return speed_ups

@@ -89,7 +89,7 @@ def test_the_gains_are_those_of_the_known_machines_and_bound_the_speed_up():
     assert told.low == pytest.approx(told.value * min(1.0, np.exp(found.misses.min())))
     assert told.low <= told.value <= told.high
     assert told.confidence == pytest.approx(3 / 5)
-    assert found.speed_up(0).value == pytest.approx(1.0)
+    assert found.speed_up(0) is None
 
 
 @pytest.mark.parametrize(("surprise", "promising"), [(0.0, True), (0.3, False)])
@@ -108,6 +108,12 @@ def test_nothing_is_promised_that_may_lose_to_the_default(monkeypatch, surprise,
     found = PerformanceModel(tuple(known_without("one"))).best(SPACE, setting("one"), 1)
     assert found.promising is promising
     assert any("may be slower than the default: 0.6 times" in doubt for doubt in found.doubts) is not promising
+
+
+def test_a_space_of_the_default_alone_has_no_other_to_propose():
+    place = setting("one")
+    found = transfer(SPACE, place, sources(SPACE, place, known_without("one")), DEFAULT_FIRST[:1], 1)
+    assert (found.proposals, found.chance) == ((0,), 0.0)
 
 
 def test_predict_says_that_the_default_comes_first_and_why():
