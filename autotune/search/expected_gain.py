@@ -96,6 +96,8 @@ def expected_gain_of(
 ) -> ExpectedGain | None:
     """Return the expected gain of the next trials; None if there are few values, or if they are not all positive.
 
+    It is also None if a training was paused, since scores of trainings are no ratios.
+
     Args:
         sampler: The sampler of the search.
         history: The known trials.
@@ -113,7 +115,7 @@ def expected_gain_of(
     # Use other random numbers than the next proposal does.
     rng = np.random.default_rng([sampler.seed, len(history.rows), AHEAD])
     scored = sampler.score_candidates(history, rng)
-    if scored is None:
+    if scored is None or scored.evidence.ranked:
         return None
     process = _process(history.rows, scored)
     if process is None:

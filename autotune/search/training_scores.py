@@ -17,6 +17,8 @@ from autotune.storage.observation import Observation
 
 # With fewer trainings that went further, only their mean gain is used, since a line would follow single values.
 _LEAST_FOR_LINE = 3
+# Above 0, so that trainings of a rung keep their order though those that went further crossed.
+_LEAST_SLOPE = 0.05
 
 
 def training_scores(observations: Sequence[Observation], sign: float) -> NDArray[np.float64]:
@@ -58,6 +60,6 @@ def _continue(
     squares = float(away @ away)
     slope = 1.0
     if len(then) >= _LEAST_FOR_LINE and squares > 0.0:
-        slope = float(np.clip(away @ final / squares, 0.0, 1.0))
+        slope = float(np.clip(away @ final / squares, _LEAST_SLOPE, 1.0))
     expected: NDArray[np.float64] = final.mean() + slope * (values - then.mean())
     return expected

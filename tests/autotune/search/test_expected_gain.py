@@ -1,5 +1,7 @@
 """The expected gain of the next trials: for known answers, and in flat and other spaces."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -36,6 +38,14 @@ def history(value_of, trials=24, direction=StudyDirection.MINIMIZE, space=SQUARE
 
 def prospect(told, space=SQUARE, **options):
     return expected_gain_of(ValidSetSampler(space, seed=1, **options), told)
+
+
+def test_scores_of_paused_trainings_give_no_gain():
+    told = history(lambda x, y: 1.0 + x + y)
+    first, *others = told.observations
+    assert prospect(told) is not None
+    paused = replace(first, partial=True, curve=((1, first.value),))
+    assert prospect(replace(told, observations=[paused, *others])) is None
 
 
 def test_one_candidate_gains_what_a_normal_variable_does():

@@ -30,6 +30,13 @@ def test_the_order_within_a_rung_is_kept():
     assert np.argsort(scores).tolist() == [1, 2, 0, 3]
 
 
+def test_the_order_is_kept_though_the_trainings_that_went_further_crossed():
+    crossed = [training(8.0, 6.0), training(9.0, 5.5), training(10.0, 5.0)]
+    paused = [training(value, paused=True) for value in (12.0, 8.5, 30.0)]
+    scores = training_scores([*crossed, *paused], 1.0)[len(crossed) :]
+    assert np.argsort(scores).tolist() == [1, 0, 2]
+
+
 def test_a_training_is_compared_at_the_step_where_it_stopped():
     # After a step it was ahead of all that were trained further, though each of them ended with a better value.
     assert ranks([*COMPLETE, training(7.0, paused=True)])[-1] == 0
