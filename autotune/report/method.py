@@ -119,8 +119,8 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
     text = (
         f"{best} in up to {verdict.rounds} interleaved rounds; of "
         "those that do not differ beyond the noise the one with the fewest changes wins. Then winner and default run "
-        f"again in {pairs} {made}, as many as a precision of {verdict.precision:.1%} needs{share}"
-        f" and {verdict.of_tuning:.0%} of the tuning's core-seconds pay for. "
+        f"again in {pairs} {made}, until the precision is {verdict.precision:.1%}{share}. "
+        f"They may take {verdict.of_tuning:.0%} of the tuning's core-seconds. "
         "Only these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"
     )
     return (
