@@ -13,6 +13,7 @@ from autotune.results.summary import Summary
 from autotune.search.free_values import Trials, free_values
 from autotune.search.guidance.earlier_values import TOLERANCE
 from autotune.search.importance import importances
+from autotune.search.limit_models import LimitedValues
 from autotune.storage.damage import content_errors
 from spaces import Space, Value
 
@@ -111,9 +112,10 @@ def importance_of(summary: Summary) -> Importance | None:
         return None
     parameters = tuple(ParameterShare(name, round(share, 4)) for name, share in shares.items())
     winner = summary.to_use
-    free = (
-        {} if winner is None else free_values(space, _trials(space, summary), space.indices([winner.configuration])[0])
-    )
+    free = {}
+    if winner is not None:
+        best = space.indices([winner.configuration])[0]
+        free = free_values(space, _trials(space, summary), best, np.log1p(standings.noise))
     return Importance(
         summary.name,
         standings.metric.name,
@@ -133,9 +135,12 @@ def _trials(space: Space, summary: Summary) -> Trials:
         elif trial.state is State.FAILED:
             known.append((trial, inf, False))
     trials, costs, censored = zip(*known, strict=True)
+    limits = standings.limits
+    values = np.array([limits.values(trial.number) for trial in trials], dtype=float)
     return Trials(
         space.indices([trial.configuration for trial in trials]),
         np.array(costs),
         np.array([float(max(1, len(trial.runs))) for trial in trials]),
         np.array(censored),
+        tuple(LimitedValues.of(limit, of) for limit, of in zip(limits.limits, values.T, strict=True)),
     )

@@ -1,7 +1,7 @@
 """Free values: what may change in the winner, one parameter at a time, without losing more than a tolerance.
 
 The process of the search predicts how much worse the winner is with another value. A value is free if the upper end of
-this loss stays below the tolerance; no measured value has to say so, and a measured one that lost counts.
+this loss stays below the tolerance, noise included, and the limits are kept. A value need not have been measured.
 """
 
 from dataclasses import dataclass
@@ -9,16 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.search.acquisition import LEAST_VALUES, fit_model
+from autotune.search.acquisition import fit_model
 from autotune.search.base import Rows
 from autotune.search.expected_gain import DOUBT
 from autotune.search.guidance.earlier_values import TOLERANCE
+from autotune.search.limit_models import LimitedValues
 from autotune.search.training_data import TrainingData
 from spaces import Space, Value
 
 # The loss is below this many standard deviations in 95 % of cases.
 _DEVIATIONS = 1.645
-# Runs near the winner work at least this often.
+# With fewer values the model is too sure.
+_LEAST = 20
+# Runs near the winner work and keep the limits at least this often.
 _WORKS = 0.9
 
 
@@ -27,24 +30,27 @@ class Trials:
     """The trials of a study, at value indexes `rows`, (n, p): their `costs`, (n,), as logarithms, +inf for a failure.
 
     `runs`, (n,), counts the runs of each, and `censored`, (n,), says which costs are bounds.
+    `limited` has the values of the metrics that have a limit.
     """
 
     rows: Rows
     costs: NDArray[np.float64]
     runs: NDArray[np.float64]
     censored: NDArray[np.bool_]
+    limited: tuple[LimitedValues, ...] = ()
 
 
-def free_values(space: Space, trials: Trials, winner: Rows) -> dict[str, list[Value | None]]:
+def free_values(space: Space, trials: Trials, winner: Rows, noise: float) -> dict[str, list[Value | None]]:
     """Return for each parameter the other values that cost less than `TOLERANCE`; None is "unset".
 
     Args:
         space: The space.
         trials: The trials.
         winner: The value indexes of the winner, (p,).
+        noise: The standard deviation of the logarithms of runs of one configuration.
     """
-    evidence = TrainingData(trials.costs, trials.runs, trials.censored)
-    model = fit_model(space, trials.rows, evidence) if evidence.valued.sum() >= LEAST_VALUES else None
+    evidence = TrainingData(trials.costs, trials.runs, trials.censored, trials.limited)
+    model = fit_model(space, trials.rows, evidence) if evidence.valued.sum() >= _LEAST else None
     if model is None:
         return {}
     free: dict[str, list[Value | None]] = {}
@@ -60,8 +66,8 @@ def free_values(space: Space, trials: Trials, winner: Rows) -> dict[str, list[Va
         traits = space.traits_of(np.concatenate([winner[None, :], rows]))
         places = np.arange(1, len(traits))
         loss, deviation = model.surrogate.at(traits).differences(places, np.zeros_like(places))
-        kept = loss + _DEVIATIONS * DOUBT * deviation <= np.log1p(TOLERANCE)
-        kept &= model.works(traits[1:]) >= _WORKS
+        kept = loss + _DEVIATIONS * DOUBT * (deviation + noise) <= np.log1p(TOLERANCE)
+        kept &= model.works(traits[1:]) * np.exp(model.limits.log_chance(traits[1:])) >= _WORKS
         found = rows[kept][:, place]
         if len(found):
             free[parameter.name] = [None if value < 0 else parameter.values[value] for value in found.tolist()]

@@ -85,7 +85,7 @@ def count_free(release: Release, rows: Indices, work: NDArray[np.float64]) -> Co
     """Count the changes of a study's winner that are called free, and those of them that lose more than 2 %."""
     space, winner = release.space, rows[[work.argmin()]]
     trials = Trials(rows, np.log(work), np.ones(len(rows)), np.zeros(len(rows), dtype=bool))
-    free = [(name, value) for name, values in free_values(space, trials, winner[0]).items() for value in values]
+    free = [(name, value) for name, values in free_values(space, trials, winner[0], NOISE).items() for value in values]
     changed = space.indices([{**space.decode(winner)[0], name: value} for name, value in free])
     loss = (1.0 + release.loss(changed)) / (1.0 + release.loss(winner)) - 1.0
     return Counter({"changes called free": len(free), "of them lose more": int((loss > TOLERANCE).sum())})

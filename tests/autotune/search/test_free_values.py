@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from autotune.records.limit import Limit
 from autotune.search.free_values import Trials, free_values
+from autotune.search.limit_models import LimitedValues
+from objectives.base import Metric
 from spaces import Choice, Constraint, Integer, Space
 
 SPACE = Space(
@@ -25,16 +28,28 @@ def trials(count, noise=0.002, **changes):
     return Trials(**{**given, **changes})
 
 
+def free(known, noise=0.002):
+    return free_values(SPACE, known, WINNER, noise)
+
+
 def test_what_costs_nothing_is_free_and_what_costs_is_not():
-    assert free_values(SPACE, trials(40), WINNER) == {"idle": ["b"], "slow": [None]}
+    assert free(trials(40)) == {"idle": ["b"], "slow": [None]}
 
 
 def test_few_or_noisy_trials_make_nothing_free():
-    assert free_values(SPACE, trials(3), WINNER) == {}
-    assert free_values(SPACE, trials(40, noise=0.3), WINNER) == {}
+    assert free(trials(18)) == {}
+    assert free(trials(40, noise=0.3)) == {}
+    assert free(trials(40), noise=0.02) == {}
 
 
 def test_what_failed_is_not_free():
     known = trials(40)
     failed = [one["idle"] == "b" for one in SPACE.decode(known.rows)]
-    assert "idle" not in free_values(SPACE, trials(40, costs=np.where(failed, np.inf, known.costs)), WINNER)
+    assert "idle" not in free(trials(40, costs=np.where(failed, np.inf, known.costs)))
+
+
+def test_what_may_break_a_limit_is_not_free():
+    known = trials(40)
+    used = np.array([9.0 if one["idle"] == "b" else 1.0 for one in SPACE.decode(known.rows)])
+    limited = (LimitedValues.of(Limit(Metric("memory", "B"), high=4.0), used),)
+    assert free(trials(40, limited=limited)) == {"slow": [None]}
