@@ -109,7 +109,7 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
     best = (
         f"The best {verdict.candidates} of tuning compete" if verdict.candidates > 1 else "The best of tuning competes"
     )
-    share = f", or of {verdict.of_gain:.0%} of the gain where that is more" if verdict.of_gain else ""
+    share = f", or {verdict.of_gain:.0%} of the gain where that is more" if verdict.of_gain else ""
     duet = present_verdict.mode == "duet" if present_verdict is not None else verdict.mode == "duet"
     made = (
         "duets: pairs side by side, on halves of the cores that are swapped each time"

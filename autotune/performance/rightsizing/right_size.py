@@ -98,9 +98,9 @@ class RightSize:
         )
 
     def trade_off(self) -> str:
-        """Return what a slower size saves that keeps the limits, in words; "" if that is little, or not below the chosen one.
+        """Return what a slower size saves that keeps the limits, in words; "" if it saves little.
 
-        It may take up to twice the time of the fastest size that keeps them.
+        It must be cheaper than the chosen size, and take at most twice the time of the fastest that keeps them.
         """
         keeping = [size for size in self.front if size.chance >= CONFIDENCE]
         if not keeping:
@@ -115,8 +115,9 @@ class RightSize:
         saved = 1.0 - cost(slower) / cost(fastest)
         if saved < _SAVED or cost(slower) >= cost(self.chosen):
             return ""
+        more = max(0.01, slower.time_s / fastest.time_s - 1.0)
         return (
-            f"accept {max(0.01, slower.time_s / fastest.time_s - 1.0):.0%} more time, and a run takes {saved:.0%} fewer {unit} "
+            f"accept {more:.0%} more time, and a run takes {saved:.0%} fewer {unit} "
             f"({configuration_text(slower.configuration)} instead of {configuration_text(fastest.configuration)})"
         )
 

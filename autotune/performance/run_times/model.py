@@ -272,7 +272,7 @@ class _Fit:
         return self._with_bounds(model, [row for row in others if row.bound is not None], chosen)
 
     def _slowness(self, members: Sequence[EnsembleMember | None]) -> Iterator[str]:
-        """Yield a sentence if the setting's build looks much slower than usual ones of its machine, by its own values."""
+        """Yield a sentence if the setting's build looks much slower than others of its machine, by its own values."""
         costs, table = self.sample.table.costs, self.sample.table
         base = members[0].base if members and members[0] is not None else None
         build = _table_of_setting(self.reader, self.setting).groups["build"][0]
