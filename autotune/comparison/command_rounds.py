@@ -37,6 +37,7 @@ from autotune.studyfile import NoiseSection, VerdictSection
 from launchers import STDERR, Job
 from launchers.job import Surroundings
 from launchers.local import LocalLauncher
+from launchers.secret import mask_words
 from objectives.base import Answer
 from objectives.command import ELAPSED, CommandObjective, CommandOptions
 from objectives.command_options import AnswerOptions
@@ -54,9 +55,20 @@ _QUOTED_LINES = 5
 
 @dataclass(frozen=True)
 class CommandSide(Side):
-    """A command that is compared."""
+    """A command that is compared.
+
+    Attributes:
+        argv: Its words; only the job gets them.
+        public: Options that a parameter fills in, which are not secrets.
+    """
 
     argv: tuple[str, ...] = ()
+    public: frozenset[str] = frozenset()
+
+    @cached_property
+    def shown(self) -> list[str]:
+        """Its words with secrets masked, for people and files."""
+        return mask_words(self.argv, self.public)
 
 
 @dataclass(frozen=True)
@@ -84,7 +96,7 @@ class CommandStarter:
         if self.prepare:
             _, prepared = self._run(self.prepare, "prepare", None, None)
             if not prepared.complete:
-                msg = f"{shlex.join(self.prepare)}, which prepares each run, {prepared.message}{self._last_lines()}"
+                msg = f"{shlex.join(mask_words(self.prepare))}, which prepares each run, {prepared.message}{self._last_lines()}"
                 raise CannotRunHereError(msg)
         return self._run(side.argv, side.label, self.answer, reference)
 
@@ -170,7 +182,7 @@ class CommandComparison:
             "sides": [
                 {
                     "name": side.label,
-                    "command": list(side.argv) if isinstance(side, CommandSide) else [],
+                    "command": side.shown if isinstance(side, CommandSide) else [],
                     "values": dict(side.configuration),
                     "median_s": self.table.medians(index).get(ELAPSED.name),
                     "ratio": self.ratio(index) if index else None,
@@ -251,7 +263,7 @@ class CommandRounds:
         for side in self.sides:
             run = self._run(WARM_UP, 0, side)
             if not run.outcome.complete:
-                raise NothingWorkedError(f"{shlex.join(side.argv)} {self.starter.failure(run.outcome)}")
+                raise NothingWorkedError(f"{shlex.join(side.shown)} {self.starter.failure(run.outcome)}")
             self._reference = self._reference or run.outcome.answer
         self._round_s = time.monotonic() - began
         if len(self.sides) == 2:
@@ -328,7 +340,7 @@ class CommandRounds:
             if not outcome.retryable:
                 return run
             if not outcome.disturbed:
-                raise CannotRunHereError(f"{shlex.join(side.argv)}: {self.starter.failure(outcome)}")
+                raise CannotRunHereError(f"{shlex.join(side.shown)}: {self.starter.failure(outcome)}")
             self._aside.append(run)
             if self._judge.mode == "refuse":
                 raise CannotRunHereError(f"{side.label} {outcome.message}\n{NEVER_QUIET}")

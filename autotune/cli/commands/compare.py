@@ -75,18 +75,19 @@ def compare(
     if len(commands) < 2:
         msg = "give two commands or more, each after --: autotune compare -- ./old --threads 2 -- ./new --threads 2"
         raise typer.BadParameter(msg, param_hint="--")
-    labels = _names(names, commands)
-    check_export(export)
-    if not as_json:
-        for label, command in zip(labels, commands, strict=True):
-            if label != (text := shlex.join(command)):
-                output().print(f"{label}: {_shorten(text, _LONGEST_COMMAND - len(label))}")
     from autotune.comparison.command_rounds import CommandSide
+    from launchers.secret import mask_words
 
+    labels = _names(names, [mask_words(command) for command in commands])
+    check_export(export)
     sides = tuple(
         CommandSide(label, {"command": label}, None, tuple(command))
         for label, command in zip(labels, commands, strict=True)
     )
+    if not as_json:
+        for side in sides:
+            if side.label != (text := shlex.join(side.shown)):
+                output().print(f"{side.label}: {_shorten(text, _LONGEST_COMMAND - len(side.label))}")
     with command_starter(prepare, stdin, answer, relative_tolerance) as starter:
         compare_sides(sides, starter, runs, export, table_lines, as_json=as_json)
 

@@ -132,6 +132,7 @@ def _sweep_command(context: typer.Context, over: str, repeats: int, input_file: 
     _check_only_of_commands(context)
     from autotune.comparison.command_rounds import CommandSide
     from autotune.planning.knob_values import parse_values
+    from launchers.secret import placeholder_options
     from objectives.mentions.templates import fill_in, names_in, template_errors
 
     parameter, values = parse_values(over)
@@ -142,7 +143,7 @@ def _sweep_command(context: typer.Context, over: str, repeats: int, input_file: 
 
     def side(value: int | str) -> CommandSide:
         filled = tuple(fill_in(word, {parameter: value}) or "" for word in words)
-        return CommandSide(f"{parameter}={value}", {parameter: value}, None, filled)
+        return CommandSide(f"{parameter}={value}", {parameter: value}, None, filled, placeholder_options(words))
 
     given = None if input_file is None else Path(input_file)
     if given is not None and not given.is_file():

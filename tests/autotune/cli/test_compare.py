@@ -71,6 +71,18 @@ def test_mistakes_and_failures_are_said(here, words, code, said):
     assert said in " ".join(ended.stderr.replace("│", " ").split()) or said in ended.stderr
 
 
+def test_secrets_of_a_command_reach_only_its_job(here):
+    (here / "ask").write_text('#!/bin/sh\ntest "$2" = hunter22 && exit $3\n')
+    (here / "ask").chmod(0o755)
+    ask = ["./ask", "--token", "hunter22"]
+    for last, code in (("0", 0), ("5", 4)):
+        for way in ([], ["--json"]):
+            ended = compared(*way, "--export", "runs.json", "--", *ask, "0", "--", *ask, last, "--api-key=hunter33")
+            assert ended.returncode == code
+            assert "***" in ended.stdout + ended.stderr
+            assert "hunter" not in ended.stdout + ended.stderr + (here / "runs.json").read_text()
+
+
 def test_names_are_the_words_in_which_commands_differ():
     words = [["./a", "-n", "4", "-O2"], ["./a", "-n", "4", "-O3"], ["./a", "-n", "4"]]
     assert _own_names(words) == ["-O2", "-O3", "./a"]
