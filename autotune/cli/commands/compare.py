@@ -15,7 +15,8 @@ import typer
 from autotune.cli.command_words import WithWords, commands_after  # noqa: F401  the table of commands names it
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import AsJson
-from autotune.errors import ExitCode
+from autotune.errors import ExitCode, is_interrupt
+from autotune.files import write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,12 +129,14 @@ def check_export(path: Path | None) -> None:
     """Refuse a file that cannot be written, before anything runs.
 
     Raises:
-        typer.BadParameter: Its suffix is unknown, or its folder does not exist.
+        typer.BadParameter: Its suffix is unknown, it is a folder, or its folder does not exist.
     """
     if path is None:
         return
     if path.suffix not in _SUFFIXES:
         raise typer.BadParameter(f"{path} must end in {' or '.join(_SUFFIXES)}", param_hint="--export")
+    if path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; name a file in it", param_hint="--export")
     if not path.absolute().parent.is_dir():
         raise typer.BadParameter(f"there is no folder {path.parent}; nothing was run", param_hint="--export")
 
@@ -148,7 +151,7 @@ def compare_sides(
     as_json: bool,
     rounds: int | None = None,
 ) -> None:
-    """Run the comparison and print its result; after Ctrl-C, that of the runs so far."""
+    """Run the comparison, print its result, and export its runs; after Ctrl-C or an error, those so far."""
     import numpy as np
 
     from autotune.comparison.command_rounds import CommandRounds
@@ -159,29 +162,32 @@ def compare_sides(
         made = CommandRounds(sides, starter, runs, np.random.default_rng(), say, show)
         if rounds is not None:
             made.rounds = rounds
-        is_whole = _run(made)
+        ended = _run(made)
     found = made.comparison
-    if export is not None:
-        _export(found, export)
-    if as_json:
+    if found.table.runs and as_json:
         print_json(found.to_dict())
     elif found.table.runs:
         for line in ["", *draw(found), "", *found.sentences(), *_notes(found)]:
             output().print(line)
-    if not is_whole:
-        errors().print("stopped: the figures are those of the runs that ended")
+    if found.table.runs and export is not None:
+        _export(found, export)
+    if ended is not None and is_interrupt(ended):
+        so_far = ": the figures are those of the runs that ended" if found.table.runs else " before a run counted"
+        errors().print(f"stopped{so_far}")
         raise typer.Exit(ExitCode.INTERRUPTED)
+    if ended is not None:
+        raise ended
     if not all(found.table.is_reliable(side) for side in range(len(sides))):
         raise typer.Exit(ExitCode.NOTHING_WORKED)
 
 
-def _run(rounds: "CommandRounds") -> bool:
-    """Run the rounds; return False if the user stopped them."""
+def _run(rounds: "CommandRounds") -> BaseException | None:
+    """Run the rounds; return what ended them too early, so that what was measured is printed first."""
     try:
         rounds.run()
-    except KeyboardInterrupt:
-        return False
-    return True
+    except BaseException as error:  # noqa: BLE001  the caller raises it
+        return error
+    return None
 
 
 @contextmanager
@@ -282,10 +288,8 @@ def _export(found: "CommandComparison", path: Path) -> None:
             writer.writeheader()
             writer.writerows(rows)
         text = written.getvalue()
-    from autotune.files import replace_file
-
     try:
-        replace_file(path, text)
+        write_output(path, text)
     except OSError as error:
         raise typer.BadParameter(f"cannot write {path}: {error.strerror}", param_hint="--export") from error
 

@@ -15,6 +15,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_NOISE", "accept")
     (tmp_path / "own").write_text("#!/bin/sh\necho energy $1\ncat\ntest $1 != 3 || { echo no luck >&2; exit 3; }\n")
     (tmp_path / "own").chmod(0o755)
+    (tmp_path / "folder.csv").mkdir()
     return tmp_path
 
 
@@ -57,6 +58,7 @@ def test_json_has_the_ratio_and_the_names_of_the_user(here):
         (["--", "./own", "1"], 2, "give two commands or more"),
         (["--names", "a", "--", "./own", "1", "--", "./own", "2"], 2, "must have 2 different names"),
         (["--answer", "energy", "--", "./own", "1", "--", "./own", "2"], 2, "has 0 groups"),
+        (["--export", "folder.csv", "--", "./own", "1", "--", "./own", "2"], 2, "folder.csv is a folder"),
         (["--export", "runs.txt", "--", "./own", "1", "--", "./own", "2"], 2, "must end in .csv or .json"),
         (
             ["--prepare", "./own 3", "--", "./own", "1", "--", "./own", "2"],
@@ -81,6 +83,19 @@ def test_secrets_of_a_command_reach_only_its_job(here):
             assert ended.returncode == code
             assert "***" in ended.stdout + ended.stderr
             assert "hunter" not in ended.stdout + ended.stderr + (here / "runs.json").read_text()
+
+
+def test_what_was_measured_is_shown_and_exported_before_a_late_failure(here):
+    (here / "kept.csv").touch()
+    (here / "runs.csv").symlink_to("kept.csv")
+    (here / "thrice").write_text("#!/bin/sh\necho >> made\ntest $(wc -l < made) -lt 7\n")
+    (here / "thrice").chmod(0o755)
+    ended = compared("--prepare", "./thrice", "--export", "runs.csv", "--", "./own", "1", "--", "./own", "2")
+    assert ended.returncode == 3
+    assert "./thrice, which prepares each run" in ended.stderr
+    assert "2 of the 6 pairs of runs that an interval needs" in ended.stdout
+    assert len((here / "kept.csv").read_text().splitlines()) == 5
+    assert (here / "runs.csv").is_symlink()
 
 
 def test_names_are_the_words_in_which_commands_differ():
