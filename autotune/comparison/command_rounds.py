@@ -140,26 +140,52 @@ class CommandComparison:
         """Return how many times as fast as the first a side is in the rounds; None with too few of them."""
         return _ratio(self.table.pairs(0, side), self.settings.confidence)
 
+    @property
+    def compared(self) -> int | None:
+        """The side whose ratio to the first is the result; None if none looks better."""
+        return 1 if len(self.table.sides) == 2 else self.best
+
+    def runs_of(self, side: int) -> list[Run]:
+        """Return the runs of a side, those of fresh pairs last."""
+        return [run for table in self._tables for run in table.runs_of(side)]
+
+    def failures(self, side: int) -> list[str]:
+        """Return the messages of a side's runs that failed."""
+        return [message for table in self._tables for message in table.failures(side)]
+
+    def is_reliable(self, side: int) -> bool:
+        """Whether a side has failed seldom enough to be compared."""
+        return all(table.is_reliable(side) for table in self._tables)
+
+    @property
+    def _tables(self) -> list[RoundTable]:
+        return [self.table] if self.fresh is self.table else [self.table, self.fresh]
+
     def sentences(self) -> list[str]:
         """Return the result in words, and what would make it surer."""
-        if len(self.table.sides) == 2:
-            return self._compared(1)
-        first = self.table.sides[0].label
-        if self.best is None:
-            return [f"none looks faster than {first}"]
-        return [
-            *self._compared(self.best),
-            "(this ratio is of fresh pairs: the best of several looks better than it is)",
-        ]
-
-    def _compared(self, side: int) -> list[str]:
-        pairs, confidence = self.fresh.pairs(0, side), self.settings.confidence
-        first, second = self.table.sides[0].label, self.table.sides[side].label
+        side, confidence = self.compared, self.settings.confidence
+        pairs = [] if side is None else self.fresh.pairs(0, side)
         ratio = _ratio(pairs, confidence)
-        if ratio is None:
-            needed = signed_rank.least_pairs(confidence)
-            looks = f"{second} looks {_looks(pairs):.3g} times as fast as {first}; " if pairs else ""
-            return [f"{looks}{len(pairs)} of the {needed} pairs of runs that an interval needs"]
+        if side is not None and ratio is not None:
+            fresh = "(this ratio is of fresh pairs: the best of several looks better than it is)"
+            return [*self._compared(side, pairs, ratio), *([] if self.fresh is self.table else [fresh])]
+        for one in (0, side):
+            if one is not None and not self.is_reliable(one):
+                return [f"{self.table.sides[one].label} failed too often to compare with"]
+        first = self.table.sides[0].label
+        if side is None:
+            return [f"none looks faster than {first}"]
+        looks = ""
+        if pairs:
+            second, factor = self.table.sides[side].label, _looks(pairs)
+            if factor < 1.0:
+                first, second, factor = second, first, 1.0 / factor
+            looks = f"{second} looks {factor:.3g} times as fast as {first}; "
+        return [f"{looks}{len(pairs)} of the {signed_rank.least_pairs(confidence)} pairs of runs that an interval needs"]
+
+    def _compared(self, side: int, pairs: Sequence[tuple[float, float]], ratio: Interval) -> list[str]:
+        first, second = self.table.sides[0].label, self.table.sides[side].label
+        confidence = self.settings.confidence
         about = f"{confidence:.0%} interval {{}}, {len(pairs)} interleaved pairs of runs"
         middle, low, high = ratio
         if high < 1.0:
@@ -176,7 +202,7 @@ class CommandComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        compared = 1 if len(self.table.sides) == 2 else self.best
+        compared = self.compared
         return {
             "confidence": self.settings.confidence,
             "sides": [
@@ -197,9 +223,7 @@ class CommandComparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each run, in the order in which they began."""
-        runs = [*self.table.runs.values(), *self.aside]
-        if self.fresh is not self.table:
-            runs += self.fresh.runs.values()
+        runs = [*self.aside, *(run for table in self._tables for run in table.runs.values())]
         return [self._row(run) for run in sorted(runs, key=lambda run: run.started)]
 
     def _row(self, run: Run) -> dict[str, Any]:
@@ -263,7 +287,7 @@ class CommandRounds:
         for side in self.sides:
             run = self._run(WARM_UP, 0, side)
             if not run.outcome.complete:
-                raise NothingWorkedError(f"{shlex.join(side.shown)} {self.starter.failure(run.outcome)}")
+                raise NothingWorkedError(f"{shlex.join(side.shown)}: {self.starter.failure(run.outcome)}")
             self._reference = self._reference or run.outcome.answer
         self._round_s = time.monotonic() - began
         if len(self.sides) == 2:
@@ -275,7 +299,7 @@ class CommandRounds:
         looks = {
             side: _looks(pairs)
             for side in range(1, len(self.sides))
-            if table.is_reliable(side) and (pairs := table.pairs(0, side))
+            if table.is_reliable(0) and table.is_reliable(side) and (pairs := table.pairs(0, side))
         }
         best = max(looks, key=lambda side: looks[side], default=None)
         if best is not None and looks[best] > 1.0:
@@ -356,7 +380,7 @@ class CommandRounds:
             ratio = _ratio(pairs, found.settings.confidence)
             within = f" ({ends(ratio, ELAPSED)})" if ratio else ""
             so_far = f": {self.sides[best].label} {_looks(pairs):.3f} times as fast as {self.sides[0].label}{within}"
-        of = self.rounds if series == _ROUNDS and len(self.sides) > 2 else f"at most {found.settings.max_pairs}"
+        of = self.rounds if series == _ROUNDS and len(self.sides) > 2 else f"at most {self.runs or found.settings.max_pairs}"
         return f"{'fresh pair' if series == _FRESH else 'round'} {number + 1} of {of}{so_far}"
 
 

@@ -177,7 +177,7 @@ def compare_sides(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if ended is not None:
         raise ended
-    if not all(found.table.is_reliable(side) for side in range(len(sides))):
+    if not all(found.is_reliable(side) for side in range(len(sides))):
         raise typer.Exit(ExitCode.NOTHING_WORKED)
 
 
@@ -255,10 +255,8 @@ def _notes(found: "CommandComparison") -> list[str]:
                 f"outliers: {len(slow)} of {len(values)} runs of {side.label} took up to {_seconds(max(slow))}; they "
                 "hardly move the ratio"
             )
-        if failures := found.table.failures(index):
-            notes.append(
-                f"{side.label} failed in {len(failures)} of {len(found.table.runs_of(index))} runs: {failures[0]}"
-            )
+        if failures := found.failures(index):
+            notes.append(f"{side.label} failed in {len(failures)} of {len(found.runs_of(index))} runs: {failures[0]}")
     if short:
         notes.append(
             f"{' and '.join(short)}: most of so short a time is the start of a process, which stays in the figures; "

@@ -149,7 +149,7 @@ def _sweep_command(context: typer.Context, over: str, repeats: int, input_file: 
     if given is not None and not given.is_file():
         raise typer.BadParameter(f"there is no file {given}", param_hint="--input")
     with command_starter(None, given, None, 0.0) as starter:
-        compare_sides(tuple(map(side, values)), starter, None, None, _bar_lines, as_json=as_json, rounds=repeats)
+        compare_sides(tuple(map(side, values)), starter, repeats, None, _bar_lines, as_json=as_json, rounds=repeats)
 
 
 def _bar_lines(found: "CommandComparison") -> list[str]:

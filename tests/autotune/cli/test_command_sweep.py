@@ -15,14 +15,22 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_best_value_is_compared_again_with_the_first(here):
-    ended = run_main("sweep", "--over", "n=9,1", "--repeats", "6", "--json", "--", "./solve", "{n}")
+def test_the_best_value_is_compared_again_with_the_first_as_often(here):
+    ended = run_main("sweep", "--over", "n=9,5,1", "--repeats", "6", "--json", "--", "./solve", "{n}")
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
-    assert [side["name"] for side in found["sides"]] == ["n=9", "n=1"]
-    assert found["sides"][1]["command"] == ["./solve", "1"]
-    assert found["ratio"][1] > 1.0
+    assert [side["name"] for side in found["sides"]] == ["n=9", "n=5", "n=1"]
+    assert found["sides"][2]["command"] == ["./solve", "1"]
+    assert (found["compared"], found["ratio"][1] > 1.0) == ("n=1", True)
+    counting = [row for row in found["runs"] if row["state"] == "complete"]
+    assert [row["fresh"] for row in counting] == [False] * 18 + [True] * 12
     assert not (here / "autotune.db").exists()
+
+
+def test_two_values_run_as_often_as_asked(here):
+    ended = run_main("sweep", "--over", "n=1,2", "--repeats", "2", "--json", "--", "./solve", "{n}")
+    counting = [row for row in json.loads(ended.stdout)["runs"] if row["state"] == "complete"]
+    assert len(counting) == 4
 
 
 def test_values_are_drawn_as_bars(here):

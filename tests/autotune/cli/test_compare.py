@@ -48,7 +48,7 @@ def test_json_has_the_ratio_and_the_names_of_the_user(here):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--", "./own", "1", "--", "./own", "3"], 4, "./own 3 ended with exit code 3: no luck\nits last lines on "),
+        (["--", "./own", "1", "--", "./own", "3"], 4, "./own 3: ended with exit code 3: no luck\nits last lines on "),
         (
             ["--answer", "energy (.*)", "--", "./own", "1", "--", "./own", "2"],
             4,

@@ -85,6 +85,8 @@ def test_no_difference_is_said_and_how_many_runs_would_make_it_precise(tmp_path)
 def test_too_few_runs_give_no_interval(tmp_path):
     found = rounds_of(tmp_path, lambda label, _: {"a": 2.0, "b": 1.0}[label], "a", "b", runs=3).run()
     assert found.sentences() == ["b looks 2 times as fast as a; 3 of the 6 pairs of runs that an interval needs"]
+    found = rounds_of(tmp_path, lambda label, _: {"a": 1.0, "b": 2.0}[label], "a", "b", runs=3).run()
+    assert found.sentences()[0].startswith("a looks 2 times as fast as b; ")
 
 
 def test_runs_that_are_unlikely_to_decide_are_left_out(tmp_path):
@@ -120,13 +122,29 @@ def test_a_disturbed_run_is_set_aside_and_made_again(tmp_path, monkeypatch):
 
 
 def test_a_command_that_fails_at_once_ends_it_and_one_that_fails_at_times_is_said(tmp_path):
-    with pytest.raises(NothingWorkedError, match="b ended with exit code 3: boom"):
+    with pytest.raises(NothingWorkedError, match="b: ended with exit code 3: boom"):
         rounds_of(tmp_path, lambda label, _: failed() if label == "b" else took(1.0), "a", "b").run()
     found = rounds_of(
         tmp_path, lambda label, made: failed() if label == "b" and made == 4 else took(1.0), "a", "b"
     ).run()
     assert len(found.table.pairs(0, 1)) == 8
     assert found.table.failures(1) == ["application error: ended with exit code 3: boom"]
+
+
+def test_a_first_command_that_fails_too_often_is_not_compared_with(tmp_path):
+    found = rounds_of(
+        tmp_path, lambda label, made: failed() if label == "a" and made > 4 else took(1.0 - 0.1 * (label == "b")), *"abc"
+    ).run()
+    assert found.sentences() == ["a failed too often to compare with"]
+    assert found.fresh.runs == {}
+
+
+def test_failures_of_fresh_pairs_are_counted(tmp_path):
+    found = rounds_of(
+        tmp_path, lambda label, made: failed() if label == "b" and made > 9 else took(1.0 - 0.1 * (label == "b")), *"abc"
+    ).run()
+    assert found.sentences() == ["b failed too often to compare with"]
+    assert (len(found.failures(1)), found.is_reliable(1)) == (3, False)
 
 
 def test_a_command_that_cannot_be_started_is_no_failure_of_it(tmp_path):
