@@ -6,13 +6,15 @@ A pool assigns them within a study, and a lock file for each core separates stud
 import getpass
 import os
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
 
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.user_folder import user_folder
-from autotune.locks import HeldError, LockFile, WaitBy, claim_when_free
+from autotune.locks import HeldError, LockFile, WaitBy, claim_when_free, find_local_holder
+from autotune.user_paths import find_user_folder
 from launchers import Resources
 from launchers.cpus import threads_of
 
@@ -38,6 +40,20 @@ class Pool(Protocol):
 
     def give_back(self, taken: Resources) -> None:
         """Return a job's resources to the pool."""
+
+
+def find_core_user() -> str | None:
+    """Return which core that this process may use is claimed, and by which other process; None if none is."""
+    with suppress(OSError):  # the list of hardware threads cannot be read
+        for cpu in sorted(os.sched_getaffinity(0)):
+            if (holder := find_local_holder(_lock_path(find_user_folder(), cpu))) is not None:
+                return f"core {cpu} is in use by {holder}"
+    return None
+
+
+def _lock_path(folder: Path, cpu: int) -> Path:
+    # Locks are named for the first hardware thread of a core, since studies may be allowed different threads of it.
+    return folder / f"cpu{min(threads_of(cpu))}.lock"
 
 
 class CorePool:
@@ -104,9 +120,7 @@ class CoreClaim:
     @classmethod
     def _claim_now(cls, cpus: Iterable[int], folder: Path, work: str) -> Self:
         files: list[LockFile] = []
-        # Locks are named for the first hardware thread of a core, since studies may be allowed different threads of it.
-        for cpu in dict.fromkeys(min(threads_of(cpu)) for cpu in cpus):
-            path = folder / f"cpu{cpu}.lock"
+        for path, cpu in {_lock_path(folder, cpu): min(threads_of(cpu)) for cpu in cpus}.items():
             try:
                 files.append(LockFile.hold(path, work))
             except HeldError as held:

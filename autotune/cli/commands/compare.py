@@ -155,9 +155,12 @@ def compare_sides(
     import numpy as np
 
     from autotune.comparison.command_rounds import CommandRounds
+    from autotune.execution.core_pool import find_core_user
     from autotune.execution.signals import stop_at_sigterm
 
     stop_at_sigterm()
+    if (user := find_core_user()) is not None:
+        errors().print(f"{user}: it and these runs disturb each other; wait for it, or use taskset for other cores")
     with _live_line() as (say, show):
         made = CommandRounds(sides, starter, runs, np.random.default_rng(), say, show)
         if rounds is not None:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -96,6 +98,21 @@ def test_what_was_measured_is_shown_and_exported_before_a_late_failure(here):
     assert "2 of the 6 pairs of runs that an interval needs" in ended.stdout
     assert len((here / "kept.csv").read_text().splitlines()) == 5
     assert (here / "runs.csv").is_symlink()
+
+
+def test_the_process_that_has_claimed_a_core_is_named(here, monkeypatch):
+    (here / "user").mkdir(mode=0o700)
+    monkeypatch.setenv("AUTOTUNE_USER_FOLDER", str(here / "user"))
+    hold = (
+        "import os, sys; from autotune.execution.core_pool import CoreClaim\n"
+        "claim = CoreClaim.claim(os.sched_getaffinity(0), work='study x'); print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        ended = compared("--runs", "1", "--", "./own", "1", "--", "./own", "2")
+        holder.stdin.close()
+    assert ended.returncode == 0
+    assert f"is in use by process {holder.pid} on" in ended.stderr
 
 
 def test_names_are_the_words_in_which_commands_differ():
