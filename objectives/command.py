@@ -165,7 +165,7 @@ class CommandObjective:
         try:
             value = wanted.figure.value(output)
         except InvalidResult as error:
-            msg = f"{error}; without [options.answer] in a copy of the study file, no answer is compared"
+            msg = f"{error}; leave out the option `answer` to compare no answer"
             raise InvalidResult(msg, code=error.code) from None
         return Answer(wanted.name, value, wanted.tolerance or 0.0, wanted.unit, wanted.relative_tolerance or 0.0)
 

@@ -96,13 +96,19 @@ class CommandStarter:
         if self.prepare:
             _, prepared = self._run(self.prepare, "prepare", None, None)
             if not prepared.complete:
-                msg = f"{shlex.join(mask_words(self.prepare))}, which prepares each run, {prepared.message}{self._last_lines()}"
+                msg = f"{shlex.join(mask_words(self.prepare))}, which prepares each run, {self.failure(prepared)}"
                 raise CannotRunHereError(msg)
         return self._run(side.argv, side.label, self.answer, reference)
 
     def failure(self, outcome: Outcome) -> str:
         """Return why the last run failed, with the last lines of its standard error."""
-        return f"{outcome.message}{self._last_lines()}"
+        text = read_text(self.folder / "run" / STDERR) or ""
+        lines = plain(text).splitlines()[-_QUOTED_LINES:]
+        which = "its last lines"
+        if lines and lines[-1].strip() in outcome.message:
+            which = "the lines before"
+            lines.pop()
+        return "\n  ".join([f"{outcome.message}\n{which} on standard error:", *lines]) if lines else outcome.message
 
     def _run(
         self, argv: tuple[str, ...], name: str, answer: AnswerOptions | None, reference: Answer | None
@@ -111,11 +117,6 @@ class CommandStarter:
         objective = CommandObjective(CommandOptions(argv=list(argv), answer=answer))
         task = Task(0, job, objective, reference)
         return task, run_task(task, LocalLauncher())
-
-    def _last_lines(self) -> str:
-        text = read_text(self.folder / "run" / STDERR) or ""
-        lines = plain(text).splitlines()[-_QUOTED_LINES:]
-        return "\nits last lines on standard error:" + "".join(f"\n  {line}" for line in lines) if lines else ""
 
 
 @dataclass(frozen=True)
@@ -181,12 +182,14 @@ class CommandComparison:
             if factor < 1.0:
                 first, second, factor = second, first, 1.0 / factor
             looks = f"{second} looks {factor:.3g} times as fast as {first}; "
-        return [f"{looks}{len(pairs)} of the {signed_rank.least_pairs(confidence)} pairs of runs that an interval needs"]
+        return [
+            f"{looks}{len(pairs)} of the {signed_rank.least_pairs(confidence)} pairs of runs that an interval needs"
+        ]
 
     def _compared(self, side: int, pairs: Sequence[tuple[float, float]], ratio: Interval) -> list[str]:
         first, second = self.table.sides[0].label, self.table.sides[side].label
         confidence = self.settings.confidence
-        about = f"{confidence:.0%} interval {{}}, {len(pairs)} interleaved pairs of runs"
+        about = f"median of the pairs' ratios; {confidence:.0%} interval {{}}, {len(pairs)} interleaved pairs of runs"
         middle, low, high = ratio
         if high < 1.0:
             first, second, ratio = second, first, (1.0 / middle, 1.0 / high, 1.0 / low)
@@ -235,7 +238,6 @@ class CommandComparison:
             "state": "aside" if outcome.disturbed else "complete" if outcome.complete else "failed",
             "elapsed_s": outcome.measured.get(ELAPSED.name),
             "cpu_s": outcome.usage.cpu_s,
-            "peak_memory_bytes": outcome.usage.peak_memory_bytes,
             "taken_share": outcome.disturbance.taken_share,
             "message": outcome.message,
         }
@@ -380,7 +382,11 @@ class CommandRounds:
             ratio = _ratio(pairs, found.settings.confidence)
             within = f" ({ends(ratio, ELAPSED)})" if ratio else ""
             so_far = f": {self.sides[best].label} {_looks(pairs):.3f} times as fast as {self.sides[0].label}{within}"
-        of = self.rounds if series == _ROUNDS and len(self.sides) > 2 else f"at most {self.runs or found.settings.max_pairs}"
+        of = (
+            self.rounds
+            if series == _ROUNDS and len(self.sides) > 2
+            else f"at most {self.runs or found.settings.max_pairs}"
+        )
         return f"{'fresh pair' if series == _FRESH else 'round'} {number + 1} of {of}{so_far}"
 
 

@@ -6,6 +6,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +19,7 @@ from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import AsJson
 from autotune.errors import ExitCode, is_interrupt
 from autotune.files import write_output
+from autotune.formatting import plain_line, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +50,7 @@ ToleranceOption = Annotated[
 ]
 StdinOption = Annotated[
     Path | None,
-    typer.Option("--input", metavar="FILE", exists=True, dir_okay=False, help="The standard input of every run."),
+    typer.Option("--input", metavar="FILE", help="The standard input of every run."),
 ]
 MostRunsOption = Annotated[
     int | None,
@@ -87,7 +90,7 @@ def compare(
     )
     if not as_json:
         for side in sides:
-            if side.label != (text := shlex.join(side.shown)):
+            if side.label != (text := plain_line(shlex.join(side.shown))):
                 output().print(f"{side.label}: {_shorten(text, _LONGEST_COMMAND - len(side.label))}")
     with command_starter(prepare, stdin, answer, relative_tolerance) as starter:
         compare_sides(sides, starter, runs, export, table_lines, as_json=as_json)
@@ -107,6 +110,13 @@ def command_starter(
     from launchers.job import Surroundings
     from objectives.command_options import AnswerOptions
 
+    if stdin is not None and not stdin.is_file():
+        msg = (
+            f"{stdin} is no regular file; each run reads it from its beginning, so write a pipe's text to a file first"
+        )
+        raise typer.BadParameter(msg, param_hint="--input")
+    if relative_tolerance and answer is None:
+        raise typer.BadParameter("needs --answer, the number that may differ", param_hint="--relative-tolerance")
     wanted = None
     if answer is not None:
         try:
@@ -213,10 +223,8 @@ def _live_line() -> "Iterator[tuple[Callable[[str], None], Callable[[str], None]
 
 def table_lines(found: "CommandComparison") -> list[str]:
     """Return the figures of every command as aligned lines."""
-    columns = ["", "median", "range", "cpu", "taken", "runs"]
     several = len(found.table.sides) > 2
-    if several:
-        columns.append("times as fast")
+    columns = ["", "median", "times as fast" if several else "range", "cpu", "taken", "runs"]
     rows = [columns]
     for index, side in enumerate(found.table.sides):
         values = list(found.table.values(index).values())
@@ -225,24 +233,26 @@ def table_lines(found: "CommandComparison") -> list[str]:
             continue
         outcomes = [run.outcome for run in found.table.runs_of(index) if run.outcome.complete]
         taken = [share for one in outcomes if (share := one.disturbance.taken_share) is not None]
+        ratio = found.ratio(index) if index else None
+        beside = "{:.3f} ({:.3f} to {:.3f})".format(*ratio) if ratio else "" if index else "1"
+        cpu_s = median(one.usage.cpu_s for one in outcomes)
         cells = [
             side.label,
             _seconds(median(values)),
-            f"{_seconds(min(values))} to {_seconds(max(values))}",
-            _seconds(median(one.usage.cpu_s for one in outcomes)),
+            beside if several else f"{min(values):.3g} to {max(values):.3g}",
+            _seconds(float(f"{cpu_s:.3g}")),
             f"{median(taken):.0%}" if taken else "",
             str(len(values)),
         ]
-        if several:
-            ratio = found.ratio(index) if index else None
-            cells.append("1" if index == 0 else "{:.3f} ({:.3f} to {:.3f})".format(*ratio) if ratio else "")
         rows.append(cells)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.4g} s" if value >= 1.0 else f"{1000.0 * value:.4g} ms"
+    from objectives.command import ELAPSED
+
+    return quantity(value, ELAPSED)
 
 
 def _notes(found: "CommandComparison") -> list[str]:
@@ -298,7 +308,7 @@ def _export(found: "CommandComparison", path: Path) -> None:
 def _names(given: str | None, commands: Sequence[Sequence[str]]) -> list[str]:
     if given is None:
         return _own_names(commands)
-    names = [name.strip() for name in given.split(",")]
+    names = [plain_line(name.strip()) for name in given.split(",")]
     if len(names) != len(commands) or len(set(names)) < len(names) or not all(names):
         msg = f"{given!r} must have {len(commands)} different names, one for each command, with commas between them"
         raise typer.BadParameter(msg, param_hint="--names")
@@ -306,11 +316,12 @@ def _names(given: str | None, commands: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _own_names(commands: Sequence[Sequence[str]]) -> list[str]:
-    """Return a short name for each command: the words in which it differs from the others."""
-    common = Counter(word for command in commands for word in set(command))
-    names = []
+    """Return a short name for each command: the words that not all commands have, or not as often."""
+    common = reduce(and_, map(Counter, commands))
+    names: list[str] = []
     for number, command in enumerate(commands, start=1):
-        own = " ".join(word for word in command if common[word] < len(commands)) or command[0]
+        words = [word for at, word in enumerate(command) if command[: at + 1].count(word) > common[word]]
+        own = plain_line(" ".join(words) or command[0])
         name = _shorten(own, _LONGEST_NAME)
         names.append(name if name not in names else f"{_shorten(own, _LONGEST_NAME - 5)} ({number})")
     return names

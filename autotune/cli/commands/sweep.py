@@ -13,7 +13,7 @@ from autotune.cli.common import names_over, output, print_json
 from autotune.cli.notify import notify_at_end
 from autotune.cli.options import AnyStudyArgument, InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
-from autotune.formatting import configuration_text
+from autotune.formatting import configuration_text, plain_line
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _check_only_of_commands(context: typer.Context) -> None:
         source = context.get_parameter_source(str(parameter.name))
         if source is not None and source.name == "COMMANDLINE" and parameter.name not in _OF_COMMANDS:
             msg = "is for the sweep of a study; a command after -- takes --over, --repeats, --input and --json"
-            raise typer.BadParameter(msg, param_hint=parameter.opts[0])
+            raise typer.BadParameter(msg, param_hint="STUDY" if parameter.name == "name" else parameter.opts[0])
 
 
 def _sweep_command(context: typer.Context, over: str, repeats: int, input_file: str | None, *, as_json: bool) -> None:
@@ -143,11 +143,11 @@ def _sweep_command(context: typer.Context, over: str, repeats: int, input_file: 
 
     def side(value: int | str) -> CommandSide:
         filled = tuple(fill_in(word, {parameter: value}) or "" for word in words)
-        return CommandSide(f"{parameter}={value}", {parameter: value}, None, filled, placeholder_options(words))
+        return CommandSide(
+            plain_line(f"{parameter}={value}"), {parameter: value}, None, filled, placeholder_options(words)
+        )
 
     given = None if input_file is None else Path(input_file)
-    if given is not None and not given.is_file():
-        raise typer.BadParameter(f"there is no file {given}", param_hint="--input")
     with command_starter(None, given, None, 0.0) as starter:
         compare_sides(tuple(map(side, values)), starter, repeats, None, _bar_lines, as_json=as_json, rounds=repeats)
 

@@ -45,6 +45,7 @@ def test_values_are_drawn_as_bars(here):
         (["--over", "n=1,2", "--", "./solve", "5"], "{n} must stand in the command"),
         (["--over", "n=1,2", "--", "./solve", "{n}", "{m}"], "{n} must stand in the command"),
         (["--over", "n=1,2", "--storage", "a.db", "--", "./solve", "{n}"], "is for the sweep of a study"),
+        (["mine", "--over", "n=1,2", "--", "./solve", "{n}"], "Invalid value for STUDY: is for the sweep of a study"),
         (["--over", "n=1,2"], "give a study, or a command after --"),
     ],
 )
