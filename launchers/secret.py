@@ -138,11 +138,23 @@ def mask_tables(study: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: _mask_table(inner)
         if key == ENVIRONMENT and isinstance(inner, Mapping)
-        else inner
+        else mask_help(inner)
         if key == _SPACE
         else mask_inner(inner)
         for key, inner in study.items()
     }
+
+
+def mask_help(space: Any) -> Any:  # noqa: ANN401  whatever JSON holds
+    """Return a space, of a study file or as it is stored, with the secrets in its help texts masked."""
+    if isinstance(space, Mapping):
+        return {
+            key: " ".join(mask_words(inner.split(" ")))
+            if key == "help" and isinstance(inner, str)
+            else mask_help(inner)
+            for key, inner in space.items()
+        }
+    return [mask_help(one) for one in space] if isinstance(space, list | tuple) else space
 
 
 def mask_inner(value: object) -> Any:  # noqa: ANN401  whatever JSON holds

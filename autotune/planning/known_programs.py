@@ -60,7 +60,8 @@ class KnownProgram(BaseModel):
         several = [option for option in (*self.threads, *self.processes, *self.knobs) if " " in option]
         text = " ".join(words)
         known = next((option for option in several if text.endswith(f" {option}")), None)
-        return known or (words[-1] if words and words[-1].startswith(("-", "+")) else "")
+        # `--token=abc` has its value already.
+        return known or (words[-1] if words and words[-1].startswith(("-", "+")) and "=" not in words[-1] else "")
 
     def joined_option(self, word: str) -> tuple[str, str] | None:
         """Return a one-letter option and the number joined to it, as in -j8 or +p4; None for other words."""

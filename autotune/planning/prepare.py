@@ -22,7 +22,7 @@ from autotune.studyfile.plans import plans_of
 from autotune.studyfile.software import PlanOptions
 from autotune.studyfile.space import join_space
 from launchers import Job, Launcher
-from launchers.secret import find_masked_variables, find_masked_words, find_secret_names, mask_tables
+from launchers.secret import find_masked_variables, find_masked_words, find_secret_names, mask_help, mask_tables
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
 from objectives.efficiency.objective import build_library
@@ -94,7 +94,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         objective=study.objective,
         options=mask_tables(study.tuned_options),
         metrics=plan.objective.metrics,
-        space=space.to_dict(),
+        space=mask_help(space.to_dict()),
         identity=plan.identity,
         facts=plan.facts,
         installation=plan.installation,

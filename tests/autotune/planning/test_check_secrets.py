@@ -17,6 +17,9 @@ pytestmark = pytest.mark.cores(1)
 
 def test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_missing(tmp_path, monkeypatch):
     secret = GOOD.replace("[options]", "[options]\nenvironment = { API_KEY = 'open-sesame' }", 1)
+    secret += (
+        "\n[space.parameters.seed]\ntype = 'flag'\ndefault = false\nhelp = '--token=open-sesame, 3 in the command'\n"
+    )
     (tmp_path / "mine.toml").write_text(secret, encoding="utf-8")
     prepared = prepare(load(tmp_path / "mine.toml"), this_machine(), local_launcher(), tmp_path / "plan")
     assert "open-sesame" not in json.dumps(prepared.definition.to_dict())

@@ -579,3 +579,10 @@ def test_two_files_to_write_are_a_mistake(tmp_path, run):
     assert ended.returncode == 2
     assert "mine.toml and -o other.toml: give one file to write" in ended.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_word_with_its_own_value_is_no_option_of_the_next():
+    # Its value may be a secret, and help texts and names of parameters are stored.
+    assert [(knob.name, knob.where) for knob in propose_knobs(["./slow", "--token=abcdefghij", "4"], {}).knobs] == [
+        ("number1", "an argument")
+    ]
