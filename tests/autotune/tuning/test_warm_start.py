@@ -83,4 +83,4 @@ def test_the_same_command_after_an_upgrade_starts_from_the_earlier_study(tmp_pat
     # A name that the user gives is for one study.
     refused = autotune(tmp_path, "study", "./mine.toml", "--name", "mine")
     assert refused.returncode == 5
-    assert "--name mine-2" in refused.stderr
+    assert "study mine-2 is of this program: give that name" in refused.stderr
