@@ -291,6 +291,12 @@ class Context:
 
 
 ProgressReader = Callable[[str], Progress | None]
+
+
+def no_progress(_line: str) -> None:
+    """Read nothing: the reader of programs that print no progress, whose output is not followed."""
+
+
 """Reads the live output of one run line by line; a step may need several lines."""
 
 
@@ -324,7 +330,7 @@ class Objective(Protocol):
         """Return the job for `configuration`, and write its input files into `context.folder`."""
 
     def progress_reader(self) -> ProgressReader:
-        """Return a reader for the live output of one run."""
+        """Return a reader for the live output of one run; `no_progress` if it prints none."""
 
     def measure(self, output: Output) -> Measurement:
         """Check that the run is valid, then read its metrics.

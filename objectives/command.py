@@ -32,6 +32,7 @@ from objectives.base import (
     Readings,
     RunFailure,
     RunJob,
+    no_progress,
 )
 from objectives.command_check import find_binding, find_mentions, is_made_by_run, missing_programs, read_command_options
 from objectives.command_facts import read_facts
@@ -120,11 +121,12 @@ class CommandObjective:
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the number that the progress pattern finds in a line."""
-
         pattern = self.options.progress_pattern
+        if not pattern:
+            return no_progress
 
         def progress(line: str) -> Progress | None:
-            match = find_first(pattern, line) if pattern else None
+            match = find_first(pattern, line)
             step = to_number(match[1]) if match else None
             return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
 

@@ -66,8 +66,9 @@ class _Followed:
                 return False
             # For a job that has ended, the times of its lines are unknown.
             self.watched = WatchedRun(self.task, from_start=not ended and status.is_accounted)
-        while not self.stopped and (new := self.lines.new_lines(ended=ended)):
-            self.stopped = self.watched(new)
+        on_lines = self.watched.on_lines
+        while on_lines and not self.stopped and (new := self.lines.new_lines(ended=ended)):
+            self.stopped = bool(on_lines(new))
         if ended or not self.stopped or now < self.say_at:
             return False
         self.say_at = now + _SAY_AGAIN_S

@@ -13,7 +13,7 @@ from math import exp, fsum, log
 from autotune.statistics.pace import Pace, Timeline, time_at
 from launchers import EndReason, Job, JobStatus
 from launchers.status import read_status
-from objectives.base import Metric, Progress, ProgressReader
+from objectives.base import Metric, Progress, ProgressReader, no_progress
 
 # A pace is judged once the reference had made this share of its run after its first step, in at least two steps, and
 # had run for this many seconds, since output is read about ten times a second.
@@ -127,6 +127,11 @@ class ProgressWatch:
         self.forecast: Forecast | None = None
         self.inputs_done = 0
         self.stops = False
+
+    @property
+    def follows(self) -> bool:
+        """Whether it needs the output: the reader of a program without progress finds nothing."""
+        return self._read is not no_progress
 
     @property
     def timeline(self) -> Timeline:

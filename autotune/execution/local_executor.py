@@ -36,7 +36,7 @@ class LocalExecutor(Executor):
         except LaunchError as error:
             self._refused.append((task, not_started(task, error)))
             return
-        self._running[job_id] = _Followed(watched, FollowedJob(self._launcher, job_id, lines, watched))
+        self._running[job_id] = _Followed(watched, FollowedJob(self._launcher, job_id, lines, watched.on_lines))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
         """Return the tasks that ended since the last call, after at most `timeout_s`."""

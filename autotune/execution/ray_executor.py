@@ -40,14 +40,13 @@ from autotune.execution.ray_access import RESUME_HINT, first_sentence, ray_start
 from autotune.execution.ray_node import answers
 from autotune.execution.ray_room import OBJECT_STORE_BYTES, check_room
 from autotune.execution.signals import stop_at_sigterm
-from autotune.execution.task import Task, run_task
+from autotune.execution.task import Task, fault_outcome, lost_outcome, run_task
 from autotune.execution.user_folder import RAY_FOLDER, user_folder
 from autotune.held_folders import held_folder
 from autotune.machines.this_machine import Machine
 from autotune.records.outcome import Outcome
 from launchers import Launcher
 from launchers.local import end_with_this_process
-from objectives.base import FailureKind
 
 _NOT_NEEDED = ("start_log_monitor", "start_monitor", "start_api_server")
 _LOOK_S = 0.2
@@ -115,7 +114,7 @@ class ClusterExecutor(Executor):
         wanted = task.job.resources
         node = self._cluster.pool.find(wanted.hosts[0])
         if node is None:
-            self._lost.append((task, _lost_outcome(task, f"{wanted.hosts[0]} has left the Ray cluster")))
+            self._lost.append((task, lost_outcome(task, f"{wanted.hosts[0]} has left the Ray cluster")))
             return
         strategy = NodeAffinitySchedulingStrategy(node.key, soft=False)
         options = {"num_cpus": len(wanted.cpus), "num_gpus": gpus_per_node(wanted), "scheduling_strategy": strategy}
@@ -147,7 +146,7 @@ class ClusterExecutor(Executor):
             with suppress(RayError):
                 ray.cancel(reference, force=True)
             task = self._forget(reference)
-            ended.append((task, _lost_outcome(task, f"{task.job.resources.hosts[0]} has left the Ray cluster")))
+            ended.append((task, lost_outcome(task, f"{task.job.resources.hosts[0]} has left the Ray cluster")))
         return ended
 
     def leave(self) -> None:
@@ -172,16 +171,12 @@ def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> tuple[Outcome, 
     try:
         return ray.get(reference), False
     except RayTaskError as error:
-        return _lost_outcome(task, f"a fault in autotune or in an objective: {error.cause!r}"), False
+        return fault_outcome(task, error.cause), False
     except (NodeDiedError, LocalRayletDiedError, TaskUnschedulableError) as error:
         where = "".join(f", {host}," for host in task.job.resources.hosts[:1])
-        return _lost_outcome(task, f"the node that ran the trial{where} is gone: {first_sentence(error)}"), True
+        return lost_outcome(task, f"the node that ran the trial{where} is gone: {first_sentence(error)}"), True
     except RayError as error:
-        return _lost_outcome(task, f"the worker that ran the trial is gone: {first_sentence(error)}"), False
-
-
-def _lost_outcome(task: Task, message: str) -> Outcome:
-    return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="worker", message=message, attempts=task.attempt)
+        return lost_outcome(task, f"the worker that ran the trial is gone: {first_sentence(error)}"), False
 
 
 class RayCluster:

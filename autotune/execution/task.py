@@ -96,12 +96,22 @@ class WatchedRun:
         self.task = task
         self._from_start = from_start
         self._conditions = host_state(task.job.resources.cpus) if task.job.resources.cpus else {}
+        self._fault: Exception | None = None
         self._segment_watch = SegmentWatch(task.segment) if task.segment else None
         self._watch = ProgressWatch(task.objective.progress_reader(), task.cap, on_progress=self._segment_watch)
 
+    @property
+    def on_lines(self) -> OnLines | None:
+        """Reads lines of output and returns True to stop the run; None if nothing needs the lines."""
+        return self if self._watch.follows else None
+
     def __call__(self, lines: Sequence[str]) -> bool:
         """Read lines of output; return True to stop the run."""
-        return self._watch.read(lines)
+        try:
+            return self._watch.read(lines)
+        except Exception as error:  # noqa: BLE001  the outcome reports it
+            self._fault = error
+            return True
 
     def outcome(self, status: JobStatus) -> Outcome:
         """Return the outcome of the run; leave its folder unchanged, to be read again until the outcome is stored."""
@@ -110,9 +120,8 @@ class WatchedRun:
             outcome = self._read(replace(output_in(job.folder, status), job=job))
         except OSError as error:
             outcome = _unreadable(error)
-        except Exception as error:  # noqa: BLE001  a fault that one output provokes must not end the session
-            msg = f"a fault in autotune or in an objective: {error!r}"
-            outcome = Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="fault", message=msg)
+        except Exception as error:  # noqa: BLE001  a fault of one objective does not end the session
+            outcome = fault_outcome(self.task, error)
         return replace(
             outcome,
             timeline=self._watch.timeline if self._from_start else (),
@@ -127,6 +136,8 @@ class WatchedRun:
         )
 
     def _read(self, output: Output) -> Outcome:
+        if self._fault is not None:
+            raise self._fault
         # A segment that had reached its last step was stopped by a session, of which the batch system does not know.
         stopped = self._segment_watch is not None and self._segment_watch.stops
         if output.status.reason is EndReason.PREEMPTED and not stopped:
@@ -141,7 +152,7 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
     os.umask(task.umask)
     watched = WatchedRun(task)
     try:
-        status = run(launcher, apply_cap(task.job, task.cap), watched)
+        status = run(launcher, apply_cap(task.job, task.cap), watched.on_lines)
     except LaunchError as error:
         return not_started(task, error)
     return watched.outcome(status)
@@ -156,6 +167,16 @@ def not_started(task: Task, error: LaunchError) -> Outcome:
     if isinstance(error, RefusedError):
         code = REFUSED_ALL if error.all_jobs else NO_PLACE if task.job.place else REFUSED
     return Outcome(failure=kind, code=code, message=str(error), attempts=task.attempt)
+
+
+def lost_outcome(task: Task, message: str) -> Outcome:
+    """Return the outcome of a run whose result was lost, for no fault of its configuration."""
+    return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="worker", message=message, attempts=task.attempt)
+
+
+def fault_outcome(task: Task, error: BaseException) -> Outcome:
+    """Return the outcome of a run that an unexpected exception ended."""
+    return lost_outcome(task, f"a fault in autotune or in an objective: {error!r}")
 
 
 def outcome_of(task: Task, output: Output, watch: ProgressWatch) -> Outcome:

@@ -23,6 +23,7 @@ from objectives.base import (
     Reading,
     Readings,
     RunFailure,
+    no_progress,
 )
 from spaces import Configuration
 
@@ -104,7 +105,7 @@ def run_default(
             return False
 
         try:
-            output = run_job(job, launcher, follow)
+            output = run_job(job, launcher, None if progress is no_progress else follow)
         except LaunchError as error:
             return TrialRun(Usage(), None, failure=str(error))
         if output.status.reason is EndReason.CANCELLED and steps is not None and seen[-1:] > [steps]:

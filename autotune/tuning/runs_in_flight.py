@@ -11,7 +11,7 @@ from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running
 from autotune.execution.task import Task
 from launchers import LineReader
-from objectives.base import Objective, Progress, ProgressReader
+from objectives.base import Objective, Progress, ProgressReader, no_progress
 
 MOST_SHOWN = 20
 """The panel shows at most this number of runs in flight, oldest first, so that it stays readable."""
@@ -30,7 +30,7 @@ class _Followed:
     def read_state(self, why_waits: Callable[[str], str]) -> Running:
         """Read the program's new output and return the state of the run."""
         with suppress(OSError):
-            for line in self.lines.new_lines():
+            for line in self.lines.new_lines() if self.read is not no_progress else ():
                 self.progress = self.read(line) or self.progress
         elapsed_s = time.monotonic() - self.since
         waits = why_waits(self.run.task.job.name)

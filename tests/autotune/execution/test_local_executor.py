@@ -2,13 +2,14 @@
 
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
 from autotune.execution.capping import Cap
 from autotune.execution.local_executor import LocalExecutor
 from autotune.execution.task import Task
-from launchers import Job
+from launchers import STDOUT, Job, LineReader
 from launchers.local import LocalLauncher
 from objectives.base import FailureKind
 from objectives.command import ELAPSED, CommandObjective, CommandOptions
@@ -63,3 +64,31 @@ def test_nothing_is_left_of_runs_that_are_not_waited_for(executor, tmp_path):
     executor.leave()
     assert left_in(tmp_path / "a") == []
     assert executor.wait(0.0) == []
+
+
+class Faulty(CommandObjective):
+    """Has a mistake in what it reads."""
+
+    def measure(self, output):
+        raise KeyError(output.folder.name)
+
+
+class FaultyProgress(CommandObjective):
+    def progress_reader(self):
+        return {}.__getitem__
+
+
+@pytest.mark.parametrize("objective", [Faulty, FaultyProgress])
+def test_a_fault_in_an_objective_ends_its_run_and_not_the_session(executor, tmp_path, objective):
+    task = task_of(tmp_path / "a", "echo", "a")
+    executor.submit(replace(task, objective=objective(task.objective.options)))
+    outcome = waited(executor, 1)[0]
+    assert outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
+    assert outcome.message == "a fault in autotune or in an objective: KeyError('a')"
+
+
+def test_output_that_nothing_needs_is_written_whole_and_not_read(executor, tmp_path, monkeypatch):
+    monkeypatch.setattr(LineReader, "new_lines", lambda *_, **__: pytest.fail("was read"))
+    executor.submit(task_of(tmp_path / "a", sys.executable, "-c", "print('1234567\\n' * 100_000, end='')"))
+    assert waited(executor, 1)[0].complete
+    assert (tmp_path / "a" / STDOUT).stat().st_size == 800_000
