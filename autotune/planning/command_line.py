@@ -68,6 +68,7 @@ class CommandLineProposal:
         files: The files that each run needs a copy of, by their names in the command.
         program: The known options and files of the program.
         notes: What was not understood or left out, a sentence each.
+        name: The name of the program, or of the script that it runs.
     """
 
     argv: tuple[str, ...]
@@ -76,6 +77,7 @@ class CommandLineProposal:
     files: tuple[tuple[str, Path], ...]
     program: KnownProgram
     notes: tuple[str, ...] = ()
+    name: str = ""
 
 
 def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> CommandLineProposal:
@@ -151,6 +153,7 @@ def _with_values(
         argv=tuple(map(named, proposal.argv)),
         environment=tuple((name, named(value)) for name, value in proposal.environment),
         knobs=tuple(knobs),
+        name=marks.sub("", proposal.name),
     )
 
 
@@ -178,7 +181,19 @@ def _propose(words: Sequence[str], environment: Mapping[str, str], names: Collec
         files=tuple(parser.files.items()),
         program=program,
         notes=(*written.notes, *line.notes),
+        name=_program_name(left, known),
     )
+
+
+def _program_name(words: Sequence[str], known: KnownProgram) -> str:
+    """Return the name of a program; of python, or of another program on the search path, that of its script."""
+    program = Path(words[0])
+    is_python = program.name.startswith("python")
+    if is_python and "-m" in words[:-1]:
+        return words[words.index("-m") + 1].rpartition(".")[2]
+    scripts = [word for word in words[1:] if Path(word).suffix in known.in_place]
+    takes_script = is_python or program.is_absolute() or "/" not in words[0]
+    return Path(scripts[0]).stem if scripts and takes_script else program.stem
 
 
 class _CommandLineParser:

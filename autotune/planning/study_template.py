@@ -6,6 +6,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from autotune.formatting import plain_line
@@ -24,6 +25,7 @@ def example_command() -> tuple[str, ...]:
     return ("gzip", "--stdout", "-6", target) if shutil.which("gzip") else (sys.executable, "-c", "sum(range(10 ** 7))")
 
 
+_HEAD, _INDENT = "# A study of the command", "#     "
 _COUNTS = ("ranks", "processes", "threads")
 
 
@@ -36,6 +38,19 @@ def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
     proposal = propose_knobs(words, environment)
     active, left = _split_knobs(proposal, environment)
     return "\n".join([*_head(words, proposal), *_options(proposal, active, left), *_space(active, left), _BUDGET])
+
+
+def study_file_name(words: Sequence[str]) -> str:
+    """Return a legal name for the study file of a command, after its program."""
+    name = unicodedata.normalize("NFKD", propose_knobs(words, {}).name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-") or "study"
+
+
+def command_in(text: str) -> str:
+    """Return the command line at the head of a file of `study_text`; empty if the file has none."""
+    head, *lines = text.splitlines() or [""]
+    command = takewhile(lambda line: line.startswith(_INDENT), lines)
+    return "\n".join(line.removeprefix(_INDENT) for line in command) if head == _HEAD else ""
 
 
 def has_values(words: Sequence[str]) -> bool:
@@ -78,9 +93,9 @@ def _split_knobs(proposal: CommandLineProposal, environment: Mapping[str, str]) 
 
 
 def _head(words: Sequence[str], proposal: CommandLineProposal) -> Iterator[str]:
-    yield "# A study of the command"
+    yield _HEAD
     for line in shlex.join(words).splitlines():
-        yield f"#     {plain_line(line)}"
+        yield f"{_INDENT}{plain_line(line)}"
     yield "# Correct what is wrong below (lines that begin with # do nothing), then:"
     yield "#     autotune check ./THIS-FILE          list every mistake with its line; --run makes one run"
     yield "#     autotune study ./THIS-FILE          tune the command"

@@ -105,7 +105,7 @@ def _study_file(name: str, words: Sequence[str]) -> Iterator[str]:
     Raises:
         StudyFileError: A study is given as well, the command has no values to try, or there is another such file.
     """
-    from autotune.planning.study_template import has_values, study_text
+    from autotune.planning.study_template import command_in, has_values, study_file_name, study_text
 
     if name:
         msg = f"{name} and a command after --: give one of the two"
@@ -116,13 +116,14 @@ def _study_file(name: str, words: Sequence[str]) -> Iterator[str]:
             "quotes for the shell, '{block=64,128}'; or use autotune init"
         )
         raise StudyFileError(msg)
-    path, text = Path(f"{Path(words[0]).stem}.toml"), study_text(words, os.environ)
+    path, text = Path(f"{study_file_name(words)}.toml"), study_text(words, os.environ)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        if path.read_text(encoding="utf-8") != text:
-            msg = f"{path} exists and is of another command: tune it with autotune study ./{path}, or move it away"
+        command = command_in(path.read_text(encoding="utf-8"))
+        if command != command_in(text):
+            msg = f"{path} is of: {command or 'another study'}; tune it with autotune study ./{path}, or move it away"
             raise StudyFileError(msg) from None
         yield f"./{path}"
         return

@@ -1,7 +1,10 @@
 """`autotune study -- ./solve --threads {threads=1..8}`: the study file of a command, written on the way."""
 
+import shlex
+
 import pytest
 
+from autotune.planning.study_template import study_file_name
 from tests.support.command_line import run_main
 
 
@@ -22,7 +25,34 @@ def test_the_file_is_written_once_and_used_again(here):
     assert "# trial 0: n=1" in first.stdout
     other = run_main("study", "--dry-run", "--", "./solve", "{n=1,2,3}")
     assert other.returncode == 2
-    assert "solve.toml exists and is of another command: tune it with autotune study ./solve.toml" in other.stderr
+    said = "solve.toml is of: ./solve '{n=1,2}'; tune it with autotune study ./solve.toml, or move it away"
+    assert said in " ".join(other.stderr.split())
+
+
+def test_an_edited_file_is_used_again(here):
+    words = ["study", "--dry-run", "--", "./solve", "{n=1,2}"]
+    run_main(*words)
+    path = here / "solve.toml"
+    path.write_text(path.read_text().replace("trials = 20", "trials = 2"))
+    again = run_main(*words)
+    assert (again.returncode, again.stdout.count("# trial")) == (0, 2), again.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("python3 -O train.py {n=1,2}", "train"),
+        ("/usr/bin/python -m package.tool {n=1,2}", "tool"),
+        ("uv run train.py {n=1,2}", "train"),
+        ("'./my prog' {n=1,2}", "my-prog"),
+        ("./größe {n=1,2}", "groe"),
+        ("{n=1..2}", "study"),
+        ("N={n=1,2} ./solve mesh.m", "solve"),
+        ("mpirun -np {np=1,2} ./solve", "solve"),
+    ],
+)
+def test_the_file_is_named_after_the_program(command, name):
+    assert study_file_name(shlex.split(command)) == name
 
 
 @pytest.mark.parametrize(
