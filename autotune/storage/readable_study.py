@@ -103,13 +103,13 @@ def check_same(url: str, name: str, stored: Definition, definition: Definition) 
         raise DifferentStudyError(difference_message(url, name, differences), differences)
 
 
-def difference_message(url: str, name: str, differences: Iterable[str], successor: str = "NEW-NAME") -> str:
+def difference_message(url: str, name: str, differences: Iterable[str], remedy: str = "") -> str:
     """Return the message that a stored study cannot be continued, and what to do."""
     lines = "\n".join(f"  {line}" for line in differences)
     return (
         f"study {name!r} in {hide_password(url)} is about something else, "
         f"its measurements cannot be continued:\n{lines}\n"
-        f"start another one with --name {successor}, or use another --storage"
+        f"{remedy or 'start another one with --name NEW-NAME, or use another --storage'}"
     )
 
 

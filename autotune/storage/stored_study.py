@@ -168,7 +168,12 @@ def check_continues(url: str, name: str, definition: Definition) -> None:
         names = (f"{name}-{number}" for number in count(2))
         free = next(one for one in names if (later := stored(one)) is None or not later.differences(definition))
         differences = known.differences(definition)
-        raise ChangedProgramError(difference_message(url, name, differences, free), differences, free)
+        remedy = (
+            f"study {free} is of this program: give that name"
+            if free in keys
+            else f"tune it as a study of its own: autotune study with --name {free}, or with another --storage"
+        )
+        raise ChangedProgramError(difference_message(url, name, differences, remedy), differences, free)
     if known is not None:
         check_same(url, name, known, definition)
 

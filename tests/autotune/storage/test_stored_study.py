@@ -113,7 +113,7 @@ def test_a_changed_program_names_the_study_that_goes_on(address):
         check_continues(address, "solve", release(2))
     assert caught.value.successor == "solve-2"
     StudyStore.create(address, "solve-2", release(2))
-    with pytest.raises(ChangedProgramError) as caught:
+    with pytest.raises(ChangedProgramError, match="study solve-2 is of this program: give that name") as caught:
         check_continues(address, "solve", release(2))
     assert caught.value.successor == "solve-2"
     with pytest.raises(ChangedProgramError, match="--name solve-3") as caught:
