@@ -8,10 +8,14 @@ import sys
 
 def main() -> None:
     """Run the command line, with the same modules in this process and in those that it starts."""
-    _settle_search_path()
-    from autotune.cli.app import main as run
+    try:
+        _settle_search_path()
+        from autotune.cli.app import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:
+        # As `ExitCode.INTERRUPTED`, whose import may be what was interrupted.
+        sys.exit(130)
 
 
 def _settle_search_path() -> None:

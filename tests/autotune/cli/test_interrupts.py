@@ -2,6 +2,7 @@
 
 import sys
 from itertools import pairwise
+from types import ModuleType
 
 import pytest
 import sqlalchemy
@@ -79,3 +80,14 @@ def test_a_mistake_is_none(capsys):
     with pytest.raises(AutotuneError, match="busy"), open_display():
         raise BusyError("busy")
     assert capsys.readouterr().err == ""
+
+
+def test_an_import_that_is_interrupted_ends_so(monkeypatch):
+    class Imported(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "autotune.cli.app", Imported("autotune.cli.app"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
