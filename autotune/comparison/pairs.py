@@ -23,7 +23,7 @@ def pairs_affordable(runs: Sequence[Run], pairs: int, settings: VerdictSection) 
     """Return how many pairs the verdict's share of the tuning's core-seconds pays for, given the runs with `pairs`."""
     tuning = sum(run.core_s for run in runs if run.series.is_tuning)
     paired = [run.core_s for run in runs if run.series.kind in _PAIRED]
-    if not tuning or not sum(paired):
+    if settings.of_tuning is None or not tuning or not sum(paired):
         return inf
     choosing = sum(run.core_s for run in runs if run.series.kind is SeriesKind.SELECT)
     left_s = max(settings.of_tuning * tuning, _FREE_CORE_S) - choosing - sum(paired)

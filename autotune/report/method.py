@@ -110,6 +110,7 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
         f"The best {verdict.candidates} of tuning compete" if verdict.candidates > 1 else "The best of tuning competes"
     )
     share = f", or {verdict.of_gain:.0%} of the gain where that is more" if verdict.of_gain else ""
+    paid = "" if verdict.of_tuning is None else f"They may take {verdict.of_tuning:.0%} of the tuning's core-seconds. "
     duet = present_verdict.mode == "duet" if present_verdict is not None else verdict.mode == "duet"
     made = (
         "duets: pairs side by side, on halves of the cores that are swapped each time"
@@ -119,8 +120,7 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
     text = (
         f"{best} in up to {verdict.rounds} interleaved rounds; of "
         "those that do not differ beyond the noise the one with the fewest changes wins. Then winner and default run "
-        f"again in {pairs} {made}, until the precision is {verdict.precision:.1%}{share}. "
-        f"They may take {verdict.of_tuning:.0%} of the tuning's core-seconds. "
+        f"again in {pairs} {made}, until the precision is {verdict.precision:.1%}{share}. {paid}"
         "Only these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"
     )
     return (

@@ -174,9 +174,9 @@ class VerdictSection(Section):
 
     The comparison takes from `pairs` to `max_pairs` pairs of runs, until the half-width of the interval is at most
     `precision` (relative) or `of_gain` of the gain, whichever is larger. More than `pairs` are made only while choosing
-    and comparing cost less than `of_tuning` of the tuning's core-seconds, or a core-minute. The pairs are spread over
-    at least `nodes` nodes. By `mode`, the two runs of a pair are made one after the other or side by side; `auto`
-    decides that on a machine that other processes use.
+    and comparing cost less than `of_tuning` of the tuning's core-seconds (None: whatever they cost), or a core-minute.
+    The pairs are spread over at least `nodes` nodes. By `mode`, the two runs of a pair are made one after the other or
+    side by side; `auto` decides that on a machine that other processes use.
     """
 
     candidates: int = Field(default=3, ge=1)
@@ -185,7 +185,7 @@ class VerdictSection(Section):
     max_pairs: int = Field(default=20, ge=3)
     precision: float = Field(default=0.05, gt=0)
     of_gain: float = Field(default=0.25, ge=0, lt=1)
-    of_tuning: float = Field(default=0.5, ge=0, allow_inf_nan=False)
+    of_tuning: float | None = Field(default=0.5, ge=0, allow_inf_nan=False)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     nodes: int | None = Field(default=None, ge=1)
     mode: VerdictMode = "auto"

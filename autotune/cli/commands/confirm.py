@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from autotune.coordination.session_settings import SessionSettings
     from autotune.studyfile import StudyFile
 
-# Pairs that the user asks for are made whatever tuning has cost.
-_ANY_COST = 1e9
-
 
 @with_options
 def confirm(
@@ -43,10 +40,9 @@ def confirm(
 
     # Setting of_gain to 0 makes a given precision apply to large gains, too.
     overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision, "of_gain": precision and 0.0}
-    if any(value is not None for value in overrides.values()):
-        overrides["of_tuning"] = _ANY_COST
     given = {key: value for key, value in overrides.items() if value is not None}
-    study, settings = session.load_stored(name, given)
+    # Pairs that the user asks for are made whatever tuning has cost.
+    study, settings = session.load_stored(name, given | {"of_tuning": None} if given else given)
     if weights is not None:
         study = weighted_study(study, settings, weights)
     with notify_at_end(session.notify, settings.name) as end:

@@ -108,7 +108,7 @@ def test_pairs_that_are_asked_for_are_made_whatever_tuning_cost(tuned, monkeypat
     monkeypatch.chdir(tuned)
     monkeypatch.setattr("autotune.tuning.session.confirm_study", see)
     run_main("confirm", "mine", *asked)
-    assert sections[0].of_tuning > 1e6
+    assert sections[0].of_tuning is None
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])
