@@ -453,7 +453,8 @@ class Studies:
 
 def _state_of(state: StateName, managed: bool, fields: Mapping[str, Any]) -> StateName:
     """Return the state of a study with what its measurements say, whoever started it."""
-    used = fields["budget"] is not None and fields["trials"] >= fields["budget"]
+    due = fields["front"] is None and fields["best"] is not None and fields["verdict"] is None
+    used = fields["budget"] is not None and fields["trials"] >= fields["budget"] and not due
     low, high = fields["interval"] or (1.0, 1.0)
     if state is StateName.STOPPED and not managed and (used or low < high or fields["trouble"]):
         state = StateName.FINISHED

@@ -24,6 +24,7 @@ from autotune.service.settings import Settings
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
 from autotune.service.tokens import TokenBook
+from autotune.storage.observation import Observation
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
@@ -176,6 +177,16 @@ def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):
     half = studies.detail("half")
     assert (half.state, half.trouble) == ("stopped", "")
     assert (half.first_error.trial, half.first_error.message) == (0, "no device in /opt/solver/lib")
+
+
+def test_a_study_whose_verdict_is_due_is_not_finished(studies, sqlite):
+    space = small_space()
+    first, second, *_ = space.configurations()
+    for name, seconds in (("due", 2.0), ("none better", 4.0)):
+        store = StudyStore.create(sqlite, name, definition(space, study={"budget": {"trials": 2}}))
+        for configuration, took_s in ((first, 3.0), (second, seconds)):
+            add_trial(store, space, configuration, took(took_s), worth=Observation(took_s))
+    assert (studies.brief("due").state, studies.brief("none better").state) == ("stopped", "finished")
 
 
 def test_requests_at_once_start_no_more_studies_than_a_budget_allows(studies, monkeypatch):
