@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ _WHOLE = 1e12
 
 # Values of a metric outside of these two get another prefix; without a prefix, those above `_LONG` get an exponent.
 _FEW, _MANY, _LONG = 1e-3, 1e4, 1e7
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _PREFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 _SCALED = re.compile(r"([numkMGTP]?)(s|B|bytes?|bit|[Ff]lops?|FLOPS?|Hz|W|J)((?<!s)/s)?")
 
@@ -81,7 +83,11 @@ def quantity(value: float, metric: "Metric") -> str:
 
 def _digits(value: float) -> str:
     """Return a number with four digits; a larger one with all before the point, or at last with an exponent."""
-    return f"{value:.0f}" if _MANY <= abs(float(f"{value:.4g}")) < _LONG else f"{value:.4g}"
+    # A tie is rounded away from zero, as JavaScript does.
+    four = float(_FOUR_DIGITS.create_decimal_from_float(value))
+    return (
+        f"{float(Decimal(value).to_integral_value(ROUND_HALF_UP)):.0f}" if _MANY <= abs(four) < _LONG else f"{four:.4g}"
+    )
 
 
 def plain(text: str) -> str:

@@ -7,11 +7,15 @@ const SCALED = /^([numkMGTP]?)(s|B|bytes?|bit|[Ff]lops?|FLOPS?|Hz|W|J)((?<!s)\/s
 /** A number with this many significant digits: 3.349 -> "3.35". */
 export function number(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NO;
-  const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(Math.max(0, digits - 1));
+  const rounded = Number(value.toPrecision(digits));
+  const size = Math.abs(rounded);
+  if (size !== 0 && (size >= 1e7 || size < 1e-4)) {
+    // Two digits in the exponent, as Python writes it: 1.2e-05.
+    return rounded.toExponential().replace(/(e[+-])(\d)$/, (_, sign, digit) => `${sign}0${digit}`);
+  }
   // Keep all digits before the point: 12345 stays 12345.
-  if (size >= 10 ** (digits - 1)) return String(Math.round(value));
-  return String(Number(value.toPrecision(digits)));
+  if (size >= 10 ** digits) return String(Math.sign(value) * Math.round(Math.abs(value)));
+  return String(rounded);
 }
 
 /** A value of a metric with its unit, as Python's `formatting.quantity` writes it: "302.7 MB/s", "0.35 s". */

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 CASES = [
     ("number", [3.34949], "3.349"),
     ("number", [12345.6], "12346"),
-    ("number", [0.00001234], "1.234e-5"),
+    ("number", [0.00001234], "1.234e-05"),
     ("number", [None], "\u2013"),
     *(("quantity", [value, {"unit": unit}], wanted) for value, unit, wanted in QUANTITIES),
     ("duration", [0.349], "0.35 s"),
