@@ -122,7 +122,6 @@ def open_study(
     makes_files = only_ours(requested.runs, state_folder(requested.url)) if external is None else nullcontext()
     with makes_files, hold_study(requested, display, makes_runs=not replay) as (lock, place):
         settings = place.settings
-        display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
         facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
         prepared = prepare(
             study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts, place.claim
@@ -131,7 +130,8 @@ def open_study(
             if runs == "launched":
                 replace_study_without_results(settings.url, settings.name, prepared.definition, display.line)
             check_continues(settings.url, settings.name, prepared.definition)
-            _name_same_study(settings, prepared.definition, display)
+        display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
+        _name_same_study(settings, prepared.definition, display)
         check(prepared)
         least = study.verdict.nodes
         place.nodes(prepared.plan, least).check([prepared.space.default()], least)

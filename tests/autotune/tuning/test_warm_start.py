@@ -71,6 +71,7 @@ def test_the_same_command_after_an_upgrade_starts_from_the_earlier_study(tmp_pat
     ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "8", "--notify", notify)
     assert ended.returncode == 0, ended.stderr
     assert "study mine was made before a change (files): this is mine-2" in ended.stderr
+    assert ended.stderr.count("machine: ") == 1
     assert "warm start: from study mine, whose winner was" in ended.stderr
     assert (tmp_path / "told").read_text(encoding="utf-8") == "mine-2"
     rows = sorted(json.loads(autotune(tmp_path, "trials", "mine-2", "--json").stdout), key=lambda row: row["trial"])
