@@ -15,7 +15,7 @@ from autotune.service.json_values import json_value
 from autotune.service.models.values import Given, Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
-from autotune.service.studies import AnswerKey, Studies
+from autotune.service.studies import AnswerKey, Studies, StudiesSnapshot
 from autotune.service.workers import Answer, answer_long, as_json, work_long
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import StateName
@@ -95,7 +95,7 @@ def routes(studies: Studies) -> APIRouter:
 
 def _give(studies: Studies, turn: Lock, name: str, new: NewHint, giver: str) -> HintState:
     store = studies.store(name)
-    _check_goes_on(name, studies.snapshot().state(name).state, store)
+    _check_goes_on(name, studies.snapshot(), store)
     violations = Space.from_dict(store.definition.space).violations(new.configuration)
     if violations:
         raise ProblemError(422, f"this configuration is not valid: {'; '.join(violations)}")
@@ -125,8 +125,10 @@ def _description_of(name: str, space: Space) -> SpaceDescription:
     )
 
 
-def _check_goes_on(name: str, state: StateName, store: StudyStore) -> None:
-    if state in _OVER:
+def _check_goes_on(name: str, snapshot: StudiesSnapshot, store: StudyStore) -> None:
+    # A study of the command line takes its hints when somebody continues it there.
+    state = snapshot.state(name).state
+    if snapshot.is_managed(name) and state in _OVER:
         raise ProblemError(409, f"study {name!r} is {state.value}: it tries no more configurations")
     if store.definition.replay:
         raise ProblemError(409, f"study {name!r} replays recorded runs: it takes no hints")
