@@ -37,8 +37,10 @@ if "AUTOTUNE_USER_FOLDER" not in os.environ:
     os.environ["AUTOTUNE_USER_FOLDER"] = str(_kept.enter_context(held_folder(Path("/tmp"), "at-")))
     atexit.register(_kept.close)
 _NUMBERS = itertools.count()
-# Storages hold their files until they are collected. Many systems allow a process 1,024 open files.
-_MOST_OPEN = 400
+# Storages hold their files until they are collected. Many systems allow a process 1,024 open files, and a collection
+# takes up to a second, so one follows when this many more are open than after the last.
+_MORE_OPEN = 300
+_open_after = [0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,8 +57,13 @@ def pytest_runtest_protocol(item, nextitem):
     finally:
         if nextitem is None or nextitem.path != item.path:
             _CORES.give_back()
-        if len(list(Path("/proc/self/fd").iterdir())) > _MOST_OPEN:
+        if _count_open_files() > _open_after[0] + _MORE_OPEN:
             gc.collect()
+            _open_after[0] = _count_open_files()
+
+
+def _count_open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @contextmanager
