@@ -16,7 +16,7 @@ from autotune.storage import address
 DEFAULT_STORAGE = address.DEFAULT
 
 
-def _storage_option(callback: Callable[[str], str] | None = None) -> Any:  # noqa: ANN401  Typer's own
+def _storage_option(callback: Callable[[typer.Context, str], str] | None = None) -> Any:  # noqa: ANN401  Typer's own
     return typer.Option(
         "--storage",
         envvar="AUTOTUNE_STORAGE",
@@ -26,9 +26,10 @@ def _storage_option(callback: Callable[[str], str] | None = None) -> Any:  # noq
     )
 
 
-def _check_storage(storage: str) -> str:
-    """Refuse a missing storage before the command imports what reads one."""
-    address.check_exists(address.storage_url(storage))
+def _check_storage(context: typer.Context, storage: str) -> str:
+    """Refuse a missing storage before the command imports what reads one; a shell that completes words needs none."""
+    if not context.resilient_parsing:
+        address.check_exists(address.storage_url(storage))
     return storage
 
 

@@ -57,6 +57,7 @@ WORDS = {
     "report": [[*STUDY, "--format", form, "--output", "-"] for form in ("markdown", "json", "html")],
     "picture": [[*STUDY, "--over", HOSTILE]],
     "importance": [STUDY],
+    "compare": [["--runs", "1", "--", "printf", HOSTILE.replace("\0", ""), "--", "printf", "x"]],
     "confirm": [STUDY],
     "ablate": [STUDY],
     "sweep": [[*STUDY, "--over", "x"]],

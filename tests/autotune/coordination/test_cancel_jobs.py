@@ -126,10 +126,12 @@ DONE = Cancelled(("slurm:1:/a",), ("slurm:2:/b", "slurm:3:/c"), ("slurm:4:/d",),
 
 
 @pytest.fixture
-def command(monkeypatch):
+def command(monkeypatch, tmp_path):
+    (tmp_path / "autotune.db").touch()
+
     def command(done: Cancelled, *words: str):
         monkeypatch.setattr("autotune.coordination.cancel_jobs.cancel_jobs", lambda *_: done)
-        return invoke("cancel", "mine", *words)
+        return invoke("cancel", "mine", "--storage", str(tmp_path / "autotune.db"), *words)
 
     return command
 

@@ -78,7 +78,7 @@ def test_figures_of_gromacs(tmp_path, study):
     (tmp_path / "md.log").write_text(head + "\n".join(tables) + end)
     assert plan.objective.measure(output(tmp_path)).answer.value == -3800.54
     (tmp_path / "md.log").write_text(head + end)
-    with pytest.raises(InvalidResult, match=r"no energy in md\.log: .*without \[options\.answer\] in a copy"):
+    with pytest.raises(InvalidResult, match=r"no energy in md\.log: .*leave out the option `answer`"):
         plan.objective.measure(output(tmp_path))
     (tmp_path / "md.log").write_text(text.replace("Finished mdrun", "Fatal"))
     with pytest.raises(InvalidResult, match="Finished mdrun"):
