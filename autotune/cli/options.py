@@ -178,9 +178,9 @@ ScriptFileOption = Annotated[
 ]
 
 
-def _check_storages(storages: list[str] | None) -> list[str] | None:
+def _check_storages(context: typer.Context, storages: list[str] | None) -> list[str] | None:
     for storage in storages or ():
-        _check_storage(storage)
+        _check_storage(context, storage)
     return storages
 
 
