@@ -102,6 +102,21 @@ def tables_engine(url: str) -> Engine:
     return engine
 
 
+@contextmanager
+def reading_connection(url: str) -> Iterator[Connection]:
+    """Provide a connection that reads any storage, and close it.
+
+    Raises:
+        StorageError: The file does not exist.
+    """
+    engine = tables_engine(url)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
 class ServerTables:
     """The tables of a storage on a server, read through SQLAlchemy."""
 

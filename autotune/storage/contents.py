@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from autotune.storage.address import is_postgresql, sqlite_path
-from autotune.storage.connection import storage_errors, tables_engine
+from autotune.storage.connection import reading_connection, storage_errors
 from autotune.storage.optuna_storage import optuna_revision
 from autotune.storage.readable_study import DEFINITION
 from autotune.storage.schema import known_version
@@ -46,14 +46,9 @@ def read_contents(url: str) -> Contents:
     Raises:
         StorageError: It does not exist, cannot be read, or has tables of another version.
     """
-    with storage_errors(url):
-        engine = tables_engine(url)
-        try:
-            with engine.connect() as connection:
-                version = known_version(connection, url)
-                return _contents(connection, url, version, optuna_revision(url))
-        finally:
-            engine.dispose()
+    with storage_errors(url), reading_connection(url) as connection:
+        version = known_version(connection, url)
+        return _contents(connection, url, version, optuna_revision(url))
 
 
 def _contents(connection: Connection, url: str, version: int | None, revision: str | None) -> Contents:

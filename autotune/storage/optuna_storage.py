@@ -20,7 +20,7 @@ from autotune.storage.connection import (
     make_read_only,
     prepare_sqlite,
     readable_address,
-    tables_engine,
+    reading_connection,
     writable_address,
     write_transaction,
     writing_engine,
@@ -36,12 +36,8 @@ def open_for_reading(url: str) -> RDBStorage:
     Raises:
         StorageError: It does not exist, has no studies, or has tables of another version of autotune or Optuna.
     """
-    engine = tables_engine(url)
-    try:
-        with engine.connect() as connection:
-            check_studies(connection, url)
-    finally:
-        engine.dispose()
+    with reading_connection(url) as connection:
+        check_studies(connection, url)
     check_optuna(url)
     return _open(readable_address(url), make_read_only, engine_arguments(url, read_only=True))
 
@@ -54,7 +50,8 @@ def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDB
     """
     path = sqlite_path(url)
     if path is None or path.exists():
-        _check_version(url)
+        with reading_connection(url) as connection:
+            known_version(connection, url)
         check_optuna(url)
     held = prepare_sqlite(url)
     with write_transaction(url) as connection:
@@ -101,15 +98,6 @@ def _make_optuna_tables(connection: Connection) -> None:
         context.stamp(_migrations(), "head")
 
 
-def _check_version(url: str) -> None:
-    engine = tables_engine(url)
-    try:
-        with engine.connect() as connection:
-            known_version(connection, url)
-    finally:
-        engine.dispose()
-
-
 def check_optuna(url: str) -> None:
     """Check that Optuna's tables are those of the installed Optuna, if a storage has any.
 
@@ -125,12 +113,8 @@ def optuna_revision(url: str) -> str | None:
     Raises:
         StorageError: Another version of Optuna made the tables.
     """
-    engine = tables_engine(url)
-    try:
-        with engine.connect() as connection:
-            found = MigrationContext.configure(connection).get_current_revision()
-    finally:
-        engine.dispose()
+    with reading_connection(url) as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
     if found is None or found == _migrations().get_current_head():
         return found
     raise other_optuna(url, found, known=any(step.revision == found for step in _migrations().walk_revisions()))

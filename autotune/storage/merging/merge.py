@@ -20,7 +20,7 @@ from autotune.files import make_private_folder
 from autotune.locks import other_holder
 from autotune.records.series import Series
 from autotune.storage.address import hide_password, sqlite_path
-from autotune.storage.connection import storage_errors, tables_engine, write_transaction
+from autotune.storage.connection import reading_connection, storage_errors, write_transaction
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, plan_merge
@@ -176,16 +176,12 @@ def _merge_storage(source: str, reader: Connection, writer: Connection) -> Merge
 def _open_snapshot(url: str) -> Iterator[Connection]:
     """Provide a connection that sees one state of a storage, while others may write to it."""
     with storage_errors(url):
-        engine = tables_engine(url)
         check_optuna(url)
-        try:
-            with engine.connect() as connection:
-                if sqlite_path(url) is not None:
-                    connection.exec_driver_sql("BEGIN")
-                known_version(connection, url)
-                yield connection
-        finally:
-            engine.dispose()
+        with reading_connection(url) as connection:
+            if sqlite_path(url) is not None:
+                connection.exec_driver_sql("BEGIN")
+            known_version(connection, url)
+            yield connection
 
 
 def _contents(connection: Connection) -> list[StudyContents]:
