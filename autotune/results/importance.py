@@ -10,10 +10,12 @@ import numpy as np
 from autotune.formatting import join_words, value_text
 from autotune.records.study import State
 from autotune.results.summary import Summary
-from autotune.search.free_values import Trials, free_values
+from autotune.search.base import Rows
+from autotune.search.free_values import free_values
 from autotune.search.guidance.earlier_values import TOLERANCE
 from autotune.search.importance import importances
 from autotune.search.limit_models import LimitedValues
+from autotune.search.training_data import TrainingData
 from autotune.storage.damage import content_errors
 from spaces import Space, Value
 
@@ -115,7 +117,7 @@ def importance_of(summary: Summary) -> Importance | None:
     free = {}
     if winner is not None:
         best = space.indices([winner.configuration])[0]
-        free = free_values(space, _trials(space, summary), best, np.log1p(standings.noise))
+        free = free_values(space, *_evidence(space, summary), best, np.log1p(standings.noise))
     return Importance(
         summary.name,
         standings.metric.name,
@@ -126,7 +128,8 @@ def importance_of(summary: Summary) -> Importance | None:
     )
 
 
-def _trials(space: Space, summary: Summary) -> Trials:
+def _evidence(space: Space, summary: Summary) -> tuple[Rows, TrainingData]:
+    """Return the value indexes of the settled trials, (n, p), and what is known of them."""
     standings = summary.standings
     known = [(trial, standings.to_log(standings.value(trial)), False) for trial in standings.measured]
     for trial in summary.trials:
@@ -137,10 +140,10 @@ def _trials(space: Space, summary: Summary) -> Trials:
     trials, costs, censored = zip(*known, strict=True)
     limits = standings.limits
     values = np.array([limits.values(trial.number) for trial in trials], dtype=float)
-    return Trials(
-        space.indices([trial.configuration for trial in trials]),
+    evidence = TrainingData(
         np.array(costs),
         np.array([float(max(1, len(trial.runs))) for trial in trials]),
         np.array(censored),
         tuple(LimitedValues.of(limit, of) for limit, of in zip(limits.limits, values.T, strict=True)),
     )
+    return space.indices([trial.configuration for trial in trials]), evidence

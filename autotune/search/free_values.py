@@ -4,16 +4,12 @@ The process of the search predicts how much worse the winner is with another val
 this loss stays below the tolerance, noise included, and the limits are kept. A value need not have been measured.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from autotune.search.acquisition import fit_model
 from autotune.search.base import Rows
 from autotune.search.expected_gain import DOUBT
 from autotune.search.guidance.earlier_values import TOLERANCE
-from autotune.search.limit_models import LimitedValues
 from autotune.search.training_data import TrainingData
 from spaces import Space, Value
 
@@ -25,32 +21,19 @@ _LEAST = 20
 _WORKS = 0.9
 
 
-@dataclass(frozen=True)
-class Trials:
-    """The trials of a study, at value indexes `rows`, (n, p): their `costs`, (n,), as logarithms, +inf for a failure.
-
-    `runs`, (n,), counts the runs of each, and `censored`, (n,), says which costs are bounds.
-    `limited` has the values of the metrics that have a limit.
-    """
-
-    rows: Rows
-    costs: NDArray[np.float64]
-    runs: NDArray[np.float64]
-    censored: NDArray[np.bool_]
-    limited: tuple[LimitedValues, ...] = ()
-
-
-def free_values(space: Space, trials: Trials, winner: Rows, noise: float) -> dict[str, list[Value | None]]:
+def free_values(
+    space: Space, rows: Rows, evidence: TrainingData, winner: Rows, noise: float
+) -> dict[str, list[Value | None]]:
     """Return for each parameter the other values that cost less than `TOLERANCE`; None is "unset".
 
     Args:
         space: The space.
-        trials: The trials.
+        rows: The value indexes of the trials, (n, p).
+        evidence: The trials, with logarithms as values.
         winner: The value indexes of the winner, (p,).
         noise: The standard deviation of the logarithms of runs of one configuration.
     """
-    evidence = TrainingData(trials.costs, trials.runs, trials.censored, trials.limited)
-    model = fit_model(space, trials.rows, evidence) if evidence.valued.sum() >= _LEAST else None
+    model = fit_model(space, rows, evidence) if evidence.valued.sum() >= _LEAST else None
     if model is None:
         return {}
     free: dict[str, list[Value | None]] = {}
@@ -58,17 +41,17 @@ def free_values(space: Space, trials: Trials, winner: Rows, noise: float) -> dic
         others = np.array(
             [value for value in range(-1, len(parameter.values)) if value != winner[place]], dtype=np.int32
         )
-        rows = np.repeat(winner[None, :], len(others), axis=0)
-        rows[:, place] = others
-        rows = rows[space.valid_indices(rows)]
-        if not len(rows):
+        changed = np.repeat(winner[None, :], len(others), axis=0)
+        changed[:, place] = others
+        changed = changed[space.valid_indices(changed)]
+        if not len(changed):
             continue
-        traits = space.traits_of(np.concatenate([winner[None, :], rows]))
+        traits = space.traits_of(np.concatenate([winner[None, :], changed]))
         places = np.arange(1, len(traits))
         loss, deviation = model.surrogate.at(traits).differences(places, np.zeros_like(places))
         kept = loss + _DEVIATIONS * DOUBT * (deviation + noise) <= np.log1p(TOLERANCE)
         kept &= model.works(traits[1:]) * np.exp(model.limits.log_chance(traits[1:])) >= _WORKS
-        found = rows[kept][:, place]
+        found = changed[kept][:, place]
         if len(found):
             free[parameter.name] = [None if value < 0 else parameter.values[value] for value in found.tolist()]
     return free

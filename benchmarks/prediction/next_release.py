@@ -23,9 +23,10 @@ from optuna.study import StudyDirection
 from autotune.performance.earlier_study import EarlierStudy
 from autotune.records.measurement import Measured, Setting
 from autotune.search.base import History, SpaceExhaustedError
-from autotune.search.free_values import Trials, free_values
+from autotune.search.free_values import free_values
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.guidance.earlier_values import TOLERANCE
+from autotune.search.training_data import TrainingData
 from autotune.storage.observation import Observation
 from objectives.base import Metric
 from spaces import Choice, Space
@@ -84,8 +85,9 @@ def search(release: Release, sampler: ValidSetSampler, seed: int, trials: int) -
 def count_free(release: Release, rows: Indices, work: NDArray[np.float64]) -> Counter[str]:
     """Count the changes of a study's winner that are called free, and those of them that lose more than 2 %."""
     space, winner = release.space, rows[[work.argmin()]]
-    trials = Trials(rows, np.log(work), np.ones(len(rows)), np.zeros(len(rows), dtype=bool))
-    free = [(name, value) for name, values in free_values(space, trials, winner[0], NOISE).items() for value in values]
+    evidence = TrainingData(np.log(work), np.ones(len(rows)), np.zeros(len(rows), dtype=bool))
+    found = free_values(space, rows, evidence, winner[0], NOISE)
+    free = [(name, value) for name, values in found.items() for value in values]
     changed = space.indices([{**space.decode(winner)[0], name: value} for name, value in free])
     loss = (1.0 + release.loss(changed)) / (1.0 + release.loss(winner)) - 1.0
     return Counter({"changes called free": len(free), "of them lose more": int((loss > TOLERANCE).sum())})

@@ -3,8 +3,9 @@
 import numpy as np
 
 from autotune.records.limit import Limit
-from autotune.search.free_values import Trials, free_values
+from autotune.search.free_values import free_values
 from autotune.search.limit_models import LimitedValues
+from autotune.search.training_data import TrainingData
 from objectives.base import Metric
 from spaces import Choice, Constraint, Integer, Space
 
@@ -24,12 +25,12 @@ def trials(count, noise=0.002, **changes):
     rows = np.concatenate([WINNER[None, :], SPACE.sample_indices(rng, count)])
     costs = [0.2 * (6 - one["x"]) + 0.3 * (one.get("slow") == "yes") for one in SPACE.decode(rows)]
     values = np.array(costs) + noise * rng.standard_normal(len(rows))
-    given = {"rows": rows, "costs": values, "runs": np.ones(len(rows)), "censored": np.zeros(len(rows), dtype=bool)}
-    return Trials(**{**given, **changes})
+    given = {"values": values, "runs": np.ones(len(rows)), "censored": np.zeros(len(rows), dtype=bool)}
+    return rows, TrainingData(**{**given, **changes})
 
 
 def free(known, noise=0.002):
-    return free_values(SPACE, known, WINNER, noise)
+    return free_values(SPACE, *known, WINNER, noise)
 
 
 def test_what_costs_nothing_is_free_and_what_costs_is_not():
@@ -43,13 +44,13 @@ def test_few_or_noisy_trials_make_nothing_free():
 
 
 def test_what_failed_is_not_free():
-    known = trials(40)
-    failed = [one["idle"] == "b" for one in SPACE.decode(known.rows)]
-    assert "idle" not in free(trials(40, costs=np.where(failed, np.inf, known.costs)))
+    rows, known = trials(40)
+    failed = [one["idle"] == "b" for one in SPACE.decode(rows)]
+    assert "idle" not in free(trials(40, values=np.where(failed, np.inf, known.values)))
 
 
 def test_what_may_break_a_limit_is_not_free():
-    known = trials(40)
-    used = np.array([9.0 if one["idle"] == "b" else 1.0 for one in SPACE.decode(known.rows)])
+    rows, _ = trials(40)
+    used = np.array([9.0 if one["idle"] == "b" else 1.0 for one in SPACE.decode(rows)])
     limited = (LimitedValues.of(Limit(Metric("memory", "B"), high=4.0), used),)
     assert free(trials(40, limited=limited)) == {"slow": [None]}
