@@ -77,7 +77,7 @@ class CommandStarter:
 
     Attributes:
         folder: A folder for their output.
-        surroundings: Where they start.
+        surroundings: The folder, environment and standard input in which they start.
         prepare: A command that runs before each of them and is not measured; empty for none.
         answer: How to read the result that all of them must print; None if none is compared.
     """
@@ -121,7 +121,7 @@ class CommandStarter:
 
 @dataclass(frozen=True)
 class CommandComparison:
-    """What is known of the commands so far.
+    """The state of a comparison of commands.
 
     Attributes:
         table: The rounds of all sides.
@@ -259,7 +259,7 @@ class CommandRounds:
         sides: The commands; the others are compared with the first.
         starter: Runs them.
         runs: The largest number of runs of each in pairs; None for a number by the time.
-        rounds: The number of rounds of several commands.
+        rounds: The number of rounds of several commands; None for the usual one.
         rng: Draws the orders.
         say: Gets lines for the user.
         show: Gets the state, which replaces the one before.
@@ -271,7 +271,7 @@ class CommandRounds:
     rng: np.random.Generator
     say: Callable[[str], None]
     show: Callable[[str], None]
-    rounds: int = _USUAL_ROUNDS
+    rounds: int | None = None
     _made: dict[Series, dict[tuple[int, int], Run]] = field(default_factory=lambda: {_ROUNDS: {}, _FRESH: {}})
     _aside: list[Run] = field(default_factory=list)
     _best: int | None = None
@@ -295,7 +295,7 @@ class CommandRounds:
         if len(self.sides) == 2:
             self._run_pairs(_ROUNDS, 1)
             return self.comparison
-        while self._count(_ROUNDS) < min(self.rounds, self.runs or self.rounds):
+        while self._count(_ROUNDS) < self._rounds:
             self._run_round(_ROUNDS, range(len(self.sides)))
         table = self.comparison.table
         looks = {
@@ -311,7 +311,7 @@ class CommandRounds:
 
     @property
     def comparison(self) -> CommandComparison:
-        """What is known so far."""
+        """The present state."""
         table, fresh = (RoundTable(self.sides, dict(self._made[one]), ELAPSED.name) for one in (_ROUNDS, _FRESH))
         of_two = len(self.sides) == 2
         return CommandComparison(table, table if of_two else fresh, self._best, tuple(self._aside), self._settings)
@@ -328,6 +328,10 @@ class CommandRounds:
     @cached_property
     def _judge(self) -> Disturbances:
         return Disturbances.of(NoiseSection(), ELAPSED, (), self.say, len(self.sides) * self._settings.pairs)
+
+    @property
+    def _rounds(self) -> int:
+        return min(self.rounds or _USUAL_ROUNDS, self.runs or _MOST)
 
     def _count(self, series: Series) -> int:
         return 1 + max((number for number, _ in self._made[series]), default=-1)
@@ -383,7 +387,7 @@ class CommandRounds:
             within = f" ({ends(ratio, ELAPSED)})" if ratio else ""
             so_far = f": {self.sides[best].label} {_looks(pairs):.3f} times as fast as {self.sides[0].label}{within}"
         of = (
-            self.rounds
+            self._rounds
             if series == _ROUNDS and len(self.sides) > 2
             else f"at most {self.runs or found.settings.max_pairs}"
         )

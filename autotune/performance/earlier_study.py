@@ -2,7 +2,7 @@
 
 A new release of a program, a library or an input gives other values, so those of an earlier study are not those of this
 one. But its winner is the best guess where to begin, and its values, smoothed by a Gaussian process, guide the search
-for as long as the study's own runs agree with them (`search.guidance.prior_mean`).
+for as long as the study's own runs agree with them (`search.guidance.earlier_values`).
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ def parse_values(text: str) -> tuple[str, list[int | str]]:
     """Return the name and the values of `NAME=1,2,4`, `NAME=1..8`, `NAME=64..4096*2` or `NAME=0..100+25`.
 
     Raises:
-        StudyFileError: The text is none of these.
+        StudyFileError: The text has another form.
     """
     name, _, values = text.partition("=")
     if not name.isidentifier() or not values:

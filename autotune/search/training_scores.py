@@ -42,7 +42,7 @@ def training_scores(observations: Sequence[Observation], sign: float) -> NDArray
 
 
 def _as_curve(observation: Observation) -> list[tuple[float, float]]:
-    """Return the curve of a training of which storage has only the result."""
+    """Return the curve of a training whose result alone is stored."""
     value = observation.bound if observation.value is None else observation.value
     return [(np.inf, np.nan if value is None else value)]
 

@@ -172,9 +172,7 @@ def compare_sides(
     if (user := find_core_user()) is not None:
         errors().print(f"{user}: it and these runs disturb each other; wait for it, or use taskset for other cores")
     with _live_line() as (say, show):
-        made = CommandRounds(sides, starter, runs, np.random.default_rng(), say, show)
-        if rounds is not None:
-            made.rounds = rounds
+        made = CommandRounds(sides, starter, runs, np.random.default_rng(), say, show, rounds)
         ended = _run(made)
     found = made.comparison
     if found.table.runs and as_json:
@@ -287,18 +285,9 @@ def _notes(found: "CommandComparison") -> list[str]:
 
 
 def _export(found: "CommandComparison", path: Path) -> None:
-    import csv
-    import io
+    from autotune.results.export import as_csv
 
-    if path.suffix == ".json":
-        text = f"{json.dumps(found.to_dict(), indent=2)}\n"
-    else:
-        rows, written = found.rows(), io.StringIO()
-        if rows:
-            writer = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        text = written.getvalue()
+    text = f"{json.dumps(found.to_dict(), indent=2)}\n" if path.suffix == ".json" else as_csv(found.rows())
     try:
         write_output(path, text)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Commands compared in rounds: what is run, when it ends, and what is said of it."""
+"""Rounds of commands: their runs, their end, and the sentences about the result."""
 
 from dataclasses import replace
 
