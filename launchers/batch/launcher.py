@@ -414,11 +414,7 @@ class BatchLauncher:
         status = status or read_shared_status(folder)
         over = _is_over(report)
         if status is not None:
-            if over and report is not None:
-                status = with_scheduler_reason(status, report)
-            elif known.deleted_at is None:
-                status = status_of_unreported_end(status, self._scheduler, folder)
-            self._settle(known, status)
+            self._settle_by_file(known, status)
         elif self._follow_claiming_job(known):
             pass
         elif over and report is not None and (report.reason in WITHOUT_STATUS or self._has_waited(known)):
@@ -428,6 +424,18 @@ class BatchLauncher:
         elif self._is_forgotten(known) and self._delete_and_confirm(known):
             known.ended = status_of_forgotten(known.number, folder)
         return known.ended or JobStatus(JobState.RUNNING, message=self._waits_for_file(known))
+
+    def _settle_by_file(self, known: KnownJob, status: JobStatus) -> None:
+        """Settle a job that is gone by what its own file says, and what its scheduler adds to that."""
+        report = known.report
+        if known.cancelled and was_ended_by_others(status):
+            known.ended = replace(status, reason=EndReason.CANCELLED)
+            return
+        if _is_over(report) and report is not None:
+            status = with_scheduler_reason(status, report)
+        elif known.deleted_at is None:
+            status = status_of_unreported_end(status, self._scheduler, known.folder)
+        self._settle(known, status)
 
     def _waits_for_file(self, known: KnownJob) -> str:
         """Return why a job that is gone still counts as running; empty while its status file is not late."""

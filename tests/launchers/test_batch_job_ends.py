@@ -281,6 +281,23 @@ def test_suspended_run_that_was_cancelled_is_cancelled(launcher, queue, submit, 
     assert look(job_id).reason is EndReason.CANCELLED
 
 
+def test_job_whose_end_is_written_during_a_query_after_its_cancellation_is_cancelled(
+    launcher, queue, submit, look, monkeypatch
+):
+    job_id, folder = submit()
+    start(folder)
+    launcher.end([job_id])
+    queue.states.clear()
+    query = launcher._query_states
+
+    def written_meanwhile(numbers):
+        end(folder, "cancelled", -15)
+        return query(numbers)
+
+    monkeypatch.setattr(launcher, "_query_states", written_meanwhile)
+    assert look(job_id).reason is EndReason.CANCELLED
+
+
 def test_one_empty_answer_loses_no_job(launcher, queue, clock, submit, look):
     job_id, folder = submit()
     start(folder)
