@@ -213,6 +213,8 @@ def test_removed_folder_is_a_lost_job(folder):
     status = wait_for_end(LocalLauncher(), job_id)
     assert status.state is JobState.LOST
     assert "check whether the program removes the folder" in status.message
+    # Without the folder nothing says when the supervisor has ended.
+    wait_for(lambda: left_in(folder) == [])
 
 
 def test_surroundings_of_the_caller_replace_the_folder_and_the_few_variables(folder, monkeypatch):
