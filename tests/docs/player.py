@@ -164,7 +164,7 @@ def shortened(line: str) -> str:
     if "--rounds" not in line:
         line = re.sub(r"\bautotune ablate \S+", r"\g<0> --rounds 3", line)
     if "--repeats" not in line:
-        line = re.sub(r"\bautotune sweep \S+", r"\g<0> --repeats 3", line)
+        line = re.sub(r"\bautotune sweep", r"\g<0> --repeats 3", line)
     if not re.search(_STUDY, line) or "--dry-run" in line:
         return line
     line = re.sub(r"--trials (\d+)", lambda found: f"--trials {math.isqrt(int(found[1])) + 2}", line)

@@ -164,7 +164,7 @@ def test_fewer_trials_are_run_and_more_stay_more():
     assert shortened("autotune replay a.db --seeds 50") == "autotune replay a.db --seeds 2"
     assert shortened("autotune ablate qe") == "autotune ablate qe --rounds 3"
     assert shortened("autotune confirm qe --max-pairs 10") == "autotune confirm qe --max-pairs 5"
-    assert shortened("autotune sweep qe --over np") == "autotune sweep qe --repeats 3 --over np"
+    assert shortened("autotune sweep qe --over np") == "autotune sweep --repeats 3 qe --over np"
     assert shortened("autotune sweep qe --over np --repeats 1") == "autotune sweep qe --over np --repeats 1"
     assert " --set budget.trials=5 " in f"{shortened('autotune study qe')} "
     assert "budget.trials" not in shortened("autotune study qe --trials 12")

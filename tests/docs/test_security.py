@@ -253,6 +253,7 @@ def test_nothing_changes_its_user():
     assert {name for name, _ in all_called()} & changes == set()
 
 
+@pytest.mark.slow
 def test_no_text_is_executed_and_nothing_is_unpickled():
     executes = {"eval", "exec", "compile", "os.system", "os.popen", "subprocess.getoutput"}
     unpickles = {f"{name}.{how}" for name in ("pickle", "cloudpickle", "marshal", "yaml") for how in ("load", "loads")}

@@ -26,6 +26,7 @@ def test_of_a_command_that_prints_much_the_first_part_is_kept(monkeypatch):
     assert (found.exit_code, found.text) == (0, "x" * 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["echo $$; sleep 60", "sleep 60 & echo $!; wait", "exec >&- 2>&-; sleep 60"])
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_started(tmp_path, script):
     begun = time.monotonic()

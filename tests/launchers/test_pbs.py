@@ -129,6 +129,7 @@ def test_a_job_that_was_killed_is_lost_without_a_history(cluster, ended):
     assert (status.state, status.reason) == (JobState.LOST, None)
 
 
+@pytest.mark.slow
 def test_the_end_of_the_wall_time_is_known_without_a_history(cluster, ended):
     cluster.switch("walltime_scale", "0.0005")
     status = ended(lambda _: None)

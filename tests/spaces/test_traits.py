@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from spaces import Choice, Constraint, Integer, Space, SpaceError
@@ -15,6 +16,7 @@ def column_like(found, wanted):
     return any(abs(np.corrcoef(column, wanted)[0, 1]) > 0.9999 for column in found.T)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(spaces_parts())
 def test_traits_tell_configurations_apart_and_are_numbers_near_0_to_1(parts):

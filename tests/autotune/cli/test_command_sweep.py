@@ -15,6 +15,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_best_value_is_compared_again_with_the_first_as_often(here):
     ended = run_main("sweep", "--over", "n=9,5,1", "--repeats", "6", "--json", "--", "./solve", "{n}")
     assert ended.returncode == 0, ended.stderr

@@ -36,6 +36,7 @@ def test_commands_run_where_the_user_stands_and_every_run_is_exported(here):
     assert len([row for row in rows if row["state"] == "complete"]) == 12
 
 
+@pytest.mark.slow
 def test_json_has_the_ratio_and_the_names_of_the_user(here):
     ended = compared("--json", "--names", "old, new", "--prepare", "touch made", "--", "./own", "1", "--", "./own", "2")
     found = json.loads(ended.stdout)
@@ -78,6 +79,7 @@ def test_mistakes_and_failures_are_said(here, words, code, said):
     assert said in " ".join(ended.stderr.replace("│", " ").split()) or said in ended.stderr
 
 
+@pytest.mark.slow
 def test_secrets_of_a_command_reach_only_its_job(here):
     (here / "ask").write_text('#!/bin/sh\ntest "$2" = hunter22 && exit $3\n')
     (here / "ask").chmod(0o755)

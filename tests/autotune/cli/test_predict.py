@@ -117,6 +117,7 @@ def test_a_prediction(known):
 TWO = ("predict", "./solver.toml", "--machine", "gadi", "--machine", "aion")
 
 
+@pytest.mark.slow
 def test_the_name_of_a_stored_study_is_taken_where_its_file_is(known):
     study = load(Path("solver.toml")).model_dump(mode="json")
     StudyStore.create("sqlite:///autotune.db", "solver", definition(small_space(), objective="command", study=study))
@@ -148,6 +149,7 @@ def test_two_machines_are_a_row_each_and_a_ratio(known):
     )
 
 
+@pytest.mark.slow
 def test_two_machines_as_json_are_what_each_alone_is(known):
     del known
     found = json.loads(run(*TWO, "--json", "--top", "2").stdout)
@@ -192,6 +194,7 @@ def known_there(folder):
     return {(row.configuration["x"], row.configuration["y"]): row for row in rows}
 
 
+@pytest.mark.slow
 def test_what_no_verdict_says_only_looks_faster(folder, known_there):
     rules = ("--where", "x in (19, 25)", "--where", "y == 1")
     found = json.loads(asked("--json", *rules).stdout)
@@ -367,6 +370,7 @@ def test_how_well_a_program_is_predicted(known):
     assert "no workload could be left out" in told.stdout
 
 
+@pytest.mark.slow
 def test_how_well_as_json(folder):
     same = [Measured(one.setting, one.configuration, 2.0) for one in measured("moon", 1.0)]
     fill(folder, [*measured("earth", 1.0), *same])
@@ -398,6 +402,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused(folder, words, said):
     assert not list(folder.glob("seen*"))
 
 
+@pytest.mark.slow
 def test_long_names_are_not_cut_where_there_is_little_room(folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     workload = "benchmark=K-Means, input_gb=64"

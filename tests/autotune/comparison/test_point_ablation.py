@@ -139,6 +139,7 @@ def test_the_default_has_no_ablation(store, study, tmp_path):
     assert ablate(store, machine(tmp_path), SPACE, study, 6, Point(0, (SECONDS, MEMORY))) is None
 
 
+@pytest.mark.slow
 def test_the_command_asks_for_weights_and_shows_every_metric(tmp_path, monkeypatch):
     study = study_of("memory")
     store = store_of(tmp_path, study, DEFAULT, CHOSEN)

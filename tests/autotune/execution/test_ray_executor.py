@@ -103,6 +103,7 @@ def test_the_workers_that_start_runs_are_as_nice_as_we_are(said):
     assert said["niceness"] == os.nice(0)
 
 
+@pytest.mark.slow
 def test_no_service_of_ray_that_nobody_asks_runs_beside_what_is_measured(said):
     started = "\n".join(said["started"])
     assert "raylet" in started

@@ -77,6 +77,7 @@ def test_a_question_about_another_machine(asked):
     assert asked.space.size.value == 3 * (16 + 8 + 4)
 
 
+@pytest.mark.slow
 def test_of_another_problem_nothing_was_measured_where_the_studys_own_was(asked):
     own = replace(asked, setting=replace(asked.setting, identity="abc"))
     known = [*rows(own, "mars"), *two(asked)]
@@ -229,6 +230,7 @@ def test_what_others_measured_of_other_programs_changes_nothing(asked):
     assert predict(asked, two(asked) + others, 3) == predict(asked, two(asked), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [two, many])
 def test_proposals_are_valid_distinct_and_leave_alone_what_nobody_varied(asked, known):
     found = predict(asked, known(asked), 5)
@@ -240,6 +242,7 @@ def test_proposals_are_valid_distinct_and_leave_alone_what_nobody_varied(asked, 
     assert found.default == {"x": 16, "y": 1, "z": 2}
 
 
+@pytest.mark.slow
 def test_the_first_proposal_is_good(asked):
     best = law(8, 1)
     first = predict(asked, many(asked), 1).proposals[0]
@@ -248,6 +251,7 @@ def test_the_first_proposal_is_good(asked):
     assert first.speed_up.low <= law(16, 1) / best <= 1.05 * first.speed_up.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "names"), [(0.01, ["the first", "the default"]), (1000.0, []), (None, [])])
 def test_a_run_that_its_input_stops_before_its_end_is_a_doubt(asked, share, names):
     default = predict(asked, many(asked), 1).default_value.value
@@ -290,6 +294,7 @@ def test_a_machine_like_none_gets_no_times(tmp_path):
     assert found.doubts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [two, many, lambda asked: two(asked)[:3]])
 def test_as_json(asked, known):
     found = predict(asked, known(asked), 3)
@@ -314,6 +319,7 @@ def failing(asked, configurations, machine="mars", **changed):
     return [Measured(place, one, failure="invalid result: too fast") for one in configurations]
 
 
+@pytest.mark.slow
 def test_what_was_measured_as_wrong_is_not_proposed(asked):
     first = predict(asked, [*two(asked), *rows(asked, "mars")], 3)
     wrong = [first.proposals[0].configuration, first.proposals[1].configuration]
@@ -331,6 +337,7 @@ def test_what_is_equal_in_effect_to_a_failure_is_not_proposed(asked):
     assert best not in [one.configuration for one in left_out.proposals]
 
 
+@pytest.mark.slow
 def test_a_failure_of_another_machine_or_program_is_a_doubt(asked):
     asked = replace(asked, setting=replace(asked.setting, identity="this version"))
     usual = predict(asked, rows(asked, "earth"), 1).proposals[0].configuration
@@ -346,6 +353,7 @@ def test_a_failure_of_another_machine_or_program_is_a_doubt(asked):
         assert not [line for line in found.grounds if "never proposed" in line]
 
 
+@pytest.mark.slow
 def test_the_neighbours_of_failures_come_later_by_efficiency(asked):
     usual = predict(asked, many(asked), 1).proposals[0].configuration
     near = [one for one in asked.space.configurations() if one["z"] == 2 and abs(one["x"] - usual["x"]) in {1, 2}]

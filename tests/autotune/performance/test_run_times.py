@@ -224,6 +224,7 @@ def test_bounds_that_contradict_the_model_move_it(metric, sign):
     assert sign * fitted(known + low, here).estimate(asked).mean[0] == without
 
 
+@pytest.mark.slow
 def test_explanations_add_up():
     here = setting("b", 800, build="gcc")
     known = rows(build="gcc") + rows("ab", build="icc", seed=1)

@@ -92,6 +92,7 @@ def test_what_does_not_beat_the_default_for_certain_is_not_tried(store):
     assert "uncertainty" in found.why
 
 
+@pytest.mark.slow
 def test_the_guide_says_how_much_worse_than_its_best_each_machine_has_a_configuration():
     told = guide(SPACE, setting("two"), measured("one", ALL))
     fields = told.fields(SPACE.indices(ALL))

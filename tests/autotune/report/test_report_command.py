@@ -40,6 +40,7 @@ def test_html_goes_to_a_file_here_and_the_others_to_the_output(study, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if "autotune.db" not in path.name] == ["paper.html"]
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_beside_and_markdown_shows_them(study, tmp_path):
     (tmp_path / "out").mkdir()
     report("paper", "--format", "md", "-o", "out/report.md", "--png", "pictures")

@@ -49,6 +49,7 @@ def shares(about):
     return {one.name: one.share for one in importance_of(about).parameters}
 
 
+@pytest.mark.slow
 def test_the_parameters_that_matter_come_first_and_shares_add_up_to_one():
     found = importance_of(study(added, 80))
     names = [one.name for one in found.parameters]
@@ -61,6 +62,7 @@ def test_the_parameters_that_matter_come_first_and_shares_add_up_to_one():
     assert importance_of(study(added, 80)) == found
 
 
+@pytest.mark.slow
 def test_what_may_change_in_the_winner_is_named():
     configurations = SPACE.sample(np.random.default_rng(3), 40)
     runs = [[took(exp(added(of)) * more) for more in (1.0, 1.001)] for of in configurations]

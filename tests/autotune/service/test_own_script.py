@@ -90,6 +90,7 @@ def test_only_the_script_for_others_takes_room_among_the_kept_answers(settings, 
     assert ask(app, path="/studies/none/script").status_code == 404
 
 
+@pytest.mark.slow
 def test_who_shows_a_token_gets_the_same_script_and_report(settings):
     settings.folder.mkdir()
     token = TokenBook(settings.tokens).add("ada")

@@ -226,6 +226,7 @@ def test_the_budget_of_the_token_counts_and_that_of_the_request_without_one(tmp_
     assert [order["name"] for order in orders] == ["agent-nap", "agent-nap"], "the name that the study would have"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["trials", "table", "table.csv", "pictures/progress"])
 def test_a_kept_answer_is_not_older_than_its_key(tmp_path, sqlite, monkeypatch, end):
     space, path, find_key = small_space(), f"/studies/mine/{end}", Studies.key

@@ -78,6 +78,7 @@ def dump(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
+@pytest.mark.slow
 def test_a_backup_that_takes_the_place_of_the_storage_stays_whole(tmp_path, session):
     lock, store = session
     sound = backup(tmp_path / "other")

@@ -42,6 +42,7 @@ def killed(server):
         session.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("killed")
 def test_the_row_of_a_process_of_this_host_that_is_no_more_holds_nothing(server):
     assert study_holder(server.url, "mine") is None

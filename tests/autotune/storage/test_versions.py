@@ -131,6 +131,7 @@ def each_table_committed(url):
         yield connection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transaction", [optuna_storage.write_transaction, each_table_committed])
 def test_a_storage_on_a_full_disk_is_completed_by_the_same_command(tmp_path, monkeypatch, transaction):
     monkeypatch.setattr(optuna_storage, "write_transaction", transaction)

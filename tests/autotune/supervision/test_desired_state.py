@@ -35,6 +35,7 @@ orders = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(order=orders)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_stored_is_read_back(tmp_path, order):

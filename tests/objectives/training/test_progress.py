@@ -335,6 +335,7 @@ GOOD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("head", HEADS)
 def test_long_lines_are_read_to_their_end(kind, head):
