@@ -32,9 +32,6 @@ class AutotuneError(Exception):
     problems: "tuple[Problem, ...]"
     """The problems of a file, each with its path; empty if the error is not about a file's content."""
 
-    leaves_threads = False
-    """Whether a library has left threads or exit handlers that may never end, so that the process must skip them."""
-
     def __init__(self, what: "str | Problem", problems: "Iterable[Problem]" = (), shown: int | None = None) -> None:
         """Make the message from one problem, or from a title and the first `shown` of several problems."""
         listed = tuple(problems)
@@ -125,17 +122,11 @@ class PausedError(AutotuneError):
     exit_code = ExitCode.PAUSED
 
 
-class InterruptedSessionError(AutotuneError):
-    """The system that makes the runs (Ray, the batch system) has ended; the same command continues the study."""
-
-    exit_code = ExitCode.INTERRUPTED
-
-
 def is_interrupt(error: BaseException) -> bool:
     """Return whether an error is Ctrl-C or SIGTERM, or was raised while one of these was handled.
 
     SQLAlchemy closes its session on an interrupt, and may fail at that, so that its error hides the interrupt. Ray
-    raises `SystemExit` for SIGTERM while it starts.
+    raises `SystemExit` for SIGTERM while it joins a cluster.
     """
     at: BaseException | None = error
     while at is not None and not isinstance(at, KeyboardInterrupt | SystemExit):

@@ -26,7 +26,8 @@ def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Pa
     Raises:
         OSError: The folder cannot be created.
     """
-    remove_abandoned(base, prefix)
+    for abandoned in abandoned_folders(base, prefix):
+        _remove_unless_held(abandoned)
     folder, descriptor = _make_and_hold(base, prefix, name)
     try:
         yield folder
@@ -49,12 +50,6 @@ def abandoned_folders(base: Path, prefix: str) -> list[Path]:
     except OSError:
         return []
     return [base / name for name in names if _is_abandoned(base / name)]
-
-
-def remove_abandoned(base: Path, prefix: str) -> None:
-    """Remove the folders that `held_folder` made in `base` with this `prefix` and that no process holds."""
-    for folder in abandoned_folders(base, prefix):
-        _remove_unless_held(folder)
 
 
 def _make_and_hold(base: Path, prefix: str, name: str | None) -> tuple[Path, int]:

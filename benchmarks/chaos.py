@@ -2,11 +2,12 @@
 
     python benchmarks/chaos.py [--seconds 600] [--events 1000] [--target "local coordinator"] [--json]
 
-A target is a session and one of its roles, or two roles that are killed at the same instant: `ray worker+supervisor`.
-Each event starts a short session of a program with recorded run times, kills the process in that role at a random
-instant, and repeats the command until the study is complete. Then every acknowledged value must be stored exactly once;
-winner, verdict and values must equal those of an undisturbed twin; and no process, lease, job, shared memory segment or
-folder may be left. `3/n` is the upper end of the 95 % interval of a rate when no harm was seen in n events.
+A target is a session and one of its roles, or two roles that are killed at the same instant, such as `ranks start
+command+supervisor`. Each event starts a short session of a program with recorded run times, kills the process in that
+role at a random instant, and repeats the command until the study is complete. Then every acknowledged value must be
+stored exactly once; winner, verdict and values must equal those of an undisturbed twin; and no process, lease, job,
+shared memory segment or folder may be left. `3/n` is the upper end of the 95 % interval of a rate when no harm was seen
+in n events.
 
 - `served`: a study that a service supervises. Kills the service, the shim that records the study's end, and the study.
 - `postgresql`: storage in a PostgreSQL server, which closes all connections and recovers when one of its parts is
@@ -79,7 +80,7 @@ def kill_roles(request: Request) -> list[dict[str, object]]:
     """Kill as requested; return a row for each target, and their sum."""
     events: Counter[str] = Counter()
     harms: Counter[tuple[str, str]] = Counter()
-    # A short path, because Ray puts sockets there. Ignore errors, because after Ctrl-C processes may still write there.
+    # Ignore errors, because after Ctrl-C processes may still write there.
     with (
         tempfile.TemporaryDirectory(prefix="k", dir="/tmp", ignore_cleanup_errors=True) as folder,
         suppress(KeyboardInterrupt),

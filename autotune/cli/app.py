@@ -1,6 +1,5 @@
 """The command `autotune`: its subcommands, and how it reports errors."""
 
-import os
 import sys
 
 import typer
@@ -52,15 +51,6 @@ def main() -> None:
 
         # Not by rich, whose import takes longer than to find most mistakes.
         sys.stderr.write(plain(f"autotune: {error}\n"))
-        if isinstance(error, AutotuneError) and error.leaves_threads:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            from autotune.storage.sqlite.held_file import close_held_files
-
-            try:
-                close_held_files()
-            finally:
-                os._exit(_exit_code(error))
         sys.exit(_exit_code(error))
 
 

@@ -121,23 +121,13 @@ class Here(RunPlace):
 
     @contextmanager
     def resources(self, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
-        """Provide the cores and cards of this machine; only several workers need Ray."""
-        del leases
+        """Provide the cores and cards of this machine."""
+        del leases, workers
         settings = self.settings
         cards = CardPool(claim_purpose(settings.name), wait_by=self.wait_by, waiting=settings.pause.waiting)
-        with self._executor(workers) as executor, closing(cards):
-            yield SessionResources(executor, MachinePool(CorePool(settings.machine.cpus), cards))
-
-    @contextmanager
-    def _executor(self, workers: int) -> Iterator[Executor]:
-        cores, launcher = self.settings.machine.cores, self.settings.launcher
-        if workers == 1:
-            yield LocalExecutor(launcher)
-            return
-        from autotune.execution.ray_executor import RayExecutor, local_cluster  # noqa: PLC0415  takes seconds
-
-        with local_cluster(cores):
-            yield RayExecutor(cores, launcher)
+        with closing(cards):
+            pool = MachinePool(CorePool(settings.machine.cpus), cards)
+            yield SessionResources(LocalExecutor(settings.launcher), pool)
 
     def quiet(self, noise: NoiseSection, mode: NoiseMode) -> QuietMachine | None:
         """Return this machine, if disturbed runs do not count."""
@@ -150,7 +140,7 @@ class OnCluster(RunPlace):
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Join the cluster; its nodes become the machine of the session."""
-        from autotune.execution.ray_executor import join_cluster  # noqa: PLC0415  jobs need no Ray
+        from autotune.execution.ray_executor import join_cluster  # noqa: PLC0415  takes seconds
 
         settings = self.settings
         assert settings.ray_address is not None
@@ -163,7 +153,7 @@ class OnCluster(RunPlace):
     def resources(self, leases: LeaseBook | None, workers: int) -> Iterator[SessionResources]:
         """Provide the nodes of the cluster."""
         del leases, workers
-        from autotune.execution.ray_executor import ClusterExecutor  # noqa: PLC0415  jobs need no Ray
+        from autotune.execution.ray_executor import ClusterExecutor  # noqa: PLC0415  takes seconds
 
         yield SessionResources(ClusterExecutor(self._cluster, self.settings.launcher), self._cluster.pool)
 

@@ -1,62 +1,79 @@
-"""The executor of a session with one worker on this machine, which needs no Ray: its start takes seconds."""
+"""The executor of this machine: runs are jobs of this process, side by side."""
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
 
 from autotune.execution.capping import apply_cap
 from autotune.execution.executor import Executor
-from autotune.execution.task import Task, WatchedRun, not_started
+from autotune.execution.task import Task, WatchedRun, fault_outcome, not_started
 from autotune.records.outcome import Outcome
 from launchers import Launcher, LaunchError, LineReader
 from launchers.run import FollowedJob
 
 
-@dataclass(frozen=True)
-class _Followed:
-    watched: WatchedRun
-    job: FollowedJob
-
-
 class LocalExecutor(Executor):
-    """Runs tasks as jobs of this process. They end with it, however it ends."""
+    """Runs tasks as jobs of this process. They end with it, however it ends.
+
+    A thread follows each job, so that its lines are read, and a run that has lost is stopped, while the session
+    proposes a trial or another run takes long to end.
+    """
 
     def __init__(self, launcher: Launcher) -> None:
         """Start jobs by a `launcher` of this machine."""
         self._launcher = launcher
-        self._running: dict[str, _Followed] = {}
-        self._refused: list[tuple[Task, Outcome]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._stop = Event()
+        self._followers: list[Thread] = []
+        self._ended: SimpleQueue[tuple[Task, Outcome]] = SimpleQueue()
+        self._unreported = 0
 
     def submit(self, task: Task) -> None:
         """Start a task; its program runs when this returns."""
+        self._unreported += 1
         watched = WatchedRun(task)
         lines = LineReader(task.job.folder / task.job.progress_file)
         try:
             job_id = self._launcher.submit(apply_cap(task.job, task.cap))
         except LaunchError as error:
-            self._refused.append((task, not_started(task, error)))
+            self._ended.put((task, not_started(task, error)))
             return
-        self._running[job_id] = _Followed(watched, FollowedJob(self._launcher, job_id, lines, watched.on_lines))
+        job = FollowedJob(self._launcher, job_id, lines, watched.on_lines)
+        follower = Thread(target=self._follow, args=(watched, job, job_id), daemon=True)
+        self._followers = [*(one for one in self._followers if one.is_alive()), follower]
+        follower.start()
+
+    def _follow(self, watched: WatchedRun, job: FollowedJob, job_id: str) -> None:
+        try:
+            while (status := job.look()) is None:
+                if self._stop.wait(job.next_pause_s()):
+                    self._launcher.cancel(job_id)
+                    return
+            outcome = watched.outcome(status)
+        except Exception as error:  # noqa: BLE001  the outcome reports it
+            outcome = fault_outcome(watched.task, error)
+            with suppress(OSError):
+                self._launcher.cancel(job_id)
+        self._ended.put((watched.task, outcome))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
         """Return the tasks that ended since the last call, after at most `timeout_s`."""
-        give_up_at = time.monotonic() + timeout_s
-        while True:
-            ended, self._refused = self._refused, []
-            for job_id, one in list(self._running.items()):
-                status = one.job.look()
-                if status is not None:
-                    del self._running[job_id]
-                    ended.append((one.watched.task, one.watched.outcome(status)))
-            left_s = give_up_at - time.monotonic()
-            if ended or left_s <= 0.0 or not self._running:
-                return ended
-            time.sleep(min(left_s, *(one.job.next_pause_s() for one in self._running.values())))
+        ended: list[tuple[Task, Outcome]] = []
+        with suppress(Empty):
+            while self._unreported:
+                ended.append(self._ended.get(timeout=0.0 if ended else timeout_s))
+                self._unreported -= 1
+        return ended
 
     def cancel_all(self) -> None:
         """End all running tasks and their jobs without reporting them."""
-        while self._running:
-            self._launcher.cancel(self._running.popitem()[0])
+        self._stop.set()
+        for follower in self._followers:
+            follower.join()
+        self._begin()
 
     def leave(self) -> None:
         """End all running tasks: none can do without this process."""

@@ -1,8 +1,7 @@
-"""Ray executors: on a private Ray instance for one study, or on a cluster that a study joins.
+"""The executor of a session on a Ray cluster, which the session joins.
 
-Ray only counts cores. The coordinator chooses the cores of a task (`autotune.execution.core_pool`,
-`autotune.execution.node_pool`), and the launcher enforces them. When the coordinator ends, also by being killed, all
-processes of a private instance end; on a cluster the workers of its tasks end, with their jobs.
+Ray only counts cores. The coordinator chooses the cores of a task (`autotune.execution.node_pool`), and the launcher
+enforces them. When the coordinator ends, also by being killed, the workers of its tasks end, with their jobs.
 
 The nodes of a cluster must be started with `RAY_worker_niceness=0` in their environment, as `ray_node` does, or other
 processes there have priority. They must see the study's folder and autotune's Python under the same paths.
@@ -21,80 +20,27 @@ from typing import Any
 # Ray reads these when it is imported: send no usage statistics, and make no copy of the environment.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-# By default Ray gives its workers, and so the measured runs, a lower priority than other processes.
-os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
-from ray._private import node as ray_node
 from ray._private import worker as ray_worker
-from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 from ray.exceptions import LocalRayletDiedError, NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
 from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from autotune.errors import BusyError, CannotRunHereError, InterruptedSessionError
+from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.executor import Executor
 from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, gpus_per_node, overdue
-from autotune.execution.ray_access import RESUME_HINT, first_sentence, ray_start_errors, this_process_with_token
 from autotune.execution.ray_node import answers
-from autotune.execution.ray_room import OBJECT_STORE_BYTES, check_room
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, fault_outcome, lost_outcome, run_task
-from autotune.execution.user_folder import RAY_FOLDER, user_folder
-from autotune.held_folders import held_folder
 from autotune.machines.this_machine import Machine
 from autotune.records.outcome import Outcome
 from launchers import Launcher
-from launchers.local import end_with_this_process
 
-_NOT_NEEDED = ("start_log_monitor", "start_monitor", "start_api_server")
 _LOOK_S = 0.2
 _LOOK_EVERY_S = 2.0
 # After this time in seconds, Ray knows whether a node has died (five failed health checks of 3 to 13 seconds each).
 _DOUBT_S = 70.0
-
-
-class RayExecutor(Executor):
-    """Runs tasks as Ray tasks, each of which reserves the number of cores of its job."""
-
-    def __init__(self, cores: int, launcher: Launcher) -> None:
-        """Use the running Ray instance, which has this number of cores."""
-        self._cores = cores
-        self._launcher = launcher
-        self._remote = ray.remote(max_retries=0)(run_task)
-        self._running: dict[ray.ObjectRef[Outcome], Task] = {}
-
-    def submit(self, task: Task) -> None:
-        """Start a task."""
-        cores = min(max(1, task.job.resources.cores), self._cores)
-        reference = self._remote.options(num_cpus=cores).remote(task, self._launcher)
-        self._running[reference] = task
-
-    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
-        """Return the tasks that ended since the last call, after at most `timeout_s`.
-
-        Raises:
-            InterruptedSessionError: Ray has died with all tasks, which therefore do not count as failed.
-        """
-        if not self._running:
-            return []
-        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
-        ended = [(task, *_outcome(each, task)) for each in ready for task in [self._running.pop(each)]]
-        if gone := [outcome.message for _, outcome, is_gone in ended if is_gone]:
-            raise InterruptedSessionError(f"{gone[0]}\n{RESUME_HINT}")
-        return [(task, outcome) for task, outcome, _ in ended]
-
-    def leave(self) -> None:
-        """Stop all running tasks: none can do without this process."""
-        self.cancel_all()
-
-    def cancel_all(self) -> None:
-        """Stop all running tasks; a worker that is killed takes its job with it."""
-        for reference in self._running:
-            with suppress(RayError):
-                ray.cancel(reference, force=True)
-        self._running.clear()
 
 
 class ClusterExecutor(Executor):
@@ -174,9 +120,14 @@ def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> tuple[Outcome, 
         return fault_outcome(task, error.cause), False
     except (NodeDiedError, LocalRayletDiedError, TaskUnschedulableError) as error:
         where = "".join(f", {host}," for host in task.job.resources.hosts[:1])
-        return lost_outcome(task, f"the node that ran the trial{where} is gone: {first_sentence(error)}"), True
+        return lost_outcome(task, f"the node that ran the trial{where} is gone: {_first_sentence(error)}"), True
     except RayError as error:
-        return lost_outcome(task, f"the worker that ran the trial is gone: {first_sentence(error)}"), False
+        return lost_outcome(task, f"the worker that ran the trial is gone: {_first_sentence(error)}"), False
+
+
+def _first_sentence(error: Exception) -> str:
+    """Return the first sentence of a Ray error; the rest only helps experts on Ray."""
+    return str(error).partition("\n")[0].partition(". ")[0]
 
 
 class RayCluster:
@@ -368,51 +319,6 @@ def join_cluster(
         yield cluster
     finally:
         ray.shutdown()
-
-
-@contextmanager
-def local_cluster(cores: int) -> Iterator[None]:
-    """Run a private Ray instance on this machine while the context lasts.
-
-    Raises:
-        CannotRunHereError: The environment would let other users in, no private folder can be made, or Ray has too
-            little room.
-        InterruptedSessionError: Ray does not start.
-    """
-    _silence_ray()
-    # Nothing needs these services, and each would take processor time from the measured runs.
-    for service in _NOT_NEEDED:
-        setattr(ray_node.Node, service, lambda self, **options: None)  # noqa: ARG005  Ray's own names
-    end_with_this_process()
-    # A short name: Ray puts sockets there, whose paths must stay under 107 bytes.
-    base = user_folder()
-    store = check_room(base)
-    with held_folder(base, RAY_FOLDER) as folder, this_process_with_token(folder):
-        # Ray caches these settings when it is imported or first used.
-        Config.initialize("")
-        AuthenticationTokenLoader.instance().reset_cache()
-        try:
-            with ray_start_errors(base):
-                ray.init(
-                    address="local",
-                    job_config=_OwnPaths(),
-                    num_cpus=cores,
-                    num_gpus=0,
-                    _node_ip_address="127.0.0.1",
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    configure_logging=False,
-                    logging_level=logging.ERROR,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    _plasma_directory=str(folder if store == base else store),
-                    # A separate folder inside the private one, since Ray opens it to all users.
-                    _temp_dir=str(folder / "r"),
-                )
-            # Batch systems and `kill` send SIGTERM. Treat it as Ctrl-C, since Ray would print a C++ trace.
-            stop_at_sigterm()
-            yield
-        finally:
-            ray.shutdown()
 
 
 def _silence_ray() -> None:

@@ -31,11 +31,12 @@ from launchers.own_python import own_python
 ADDRESS = "address"
 STOP = "stop"
 
-# Ray's processes read these when they start; `autotune.execution.ray_executor` gives the reasons.
+# Ray's processes read these when they start.
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # By default Ray gives its workers, and so the measured runs, a lower priority than other processes.
     "RAY_worker_niceness": "0",
 }
 _LOOK_S = 0.2

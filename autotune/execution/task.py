@@ -1,4 +1,4 @@
-"""Tasks: running a job and reading its outcome, as a Ray worker does."""
+"""Tasks: running a job and reading its outcome."""
 
 import os
 from collections.abc import Mapping, Sequence

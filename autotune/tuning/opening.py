@@ -1,7 +1,7 @@
 """Open a study: lock it, prepare it for the place where it runs, and provide what makes its runs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from autotune.comparison.findings import standings_of
@@ -19,9 +19,9 @@ from autotune.display.console import Display
 from autotune.errors import AutotuneError, CannotRunHereError, ChangedProgramError, StorageError, StudyFileError
 from autotune.execution.halves import Halves
 from autotune.execution.run_folder import only_ours
-from autotune.execution.user_folder import RAY_FOLDER, other_folder_note, user_folder
+from autotune.execution.user_folder import other_folder_note
 from autotune.files import sweep_discarded
-from autotune.held_folders import remove_abandoned, temporary_folder
+from autotune.held_folders import temporary_folder
 from autotune.locks import IfHeld
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
@@ -228,9 +228,6 @@ def _clean_up_killed_sessions(settings: SessionSettings) -> None:
     # Not before the cores are claimed: a study of the same name in another storage may hold them and have its runs
     # here.
     end_left_over(settings.runs)
-    with suppress(CannotRunHereError):
-        # A starting Ray removes them as well, but this session may have nothing left to run.
-        remove_abandoned(user_folder(), RAY_FOLDER)
     sweep_discarded(settings.runs)
 
 

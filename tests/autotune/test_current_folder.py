@@ -160,7 +160,7 @@ def test_processes_that_we_start_import_nothing_from_the_current_folder(hostile,
 
 @pytest.mark.slow
 @pytest.mark.cores(1)
-def test_a_pilots_study_and_rays_workers_import_nothing_from_the_current_folder(hostile, command):
+def test_a_pilots_study_imports_nothing_from_the_current_folder(hostile, command):
     run(hostile, *command, "pilot", "./study.toml")
     run(hostile, "bash", "autotune-job.sh")
     assert trials(hostile, command) == ["complete"] * 2

@@ -125,16 +125,14 @@ an empty entry of `PYTHONPATH` is ignored
     autotune/test_current_folder.py::test_an_empty_entry_of_pythonpath_does_not_mean_the_current_folder
 lists which requests are refused
     autotune/service/test_refusals.py::test_the_table_has_the_rows_that_are_tested
-Each Ray that
-    autotune/execution/test_ray_executor.py::test_the_token_is_for_this_user_only_and_goes_with_the_instance
 asks every process that connects for a token
-    autotune/execution/test_ray_executor.py::test_another_user_of_the_host_has_no_token_and_is_kept_out
-a folder beside the study in a pilot job
-    autotune/execution/test_ray_node.py::test_rays_workers_are_as_nice_as_others_and_only_this_user_may_talk_to_them
+    autotune/execution/test_ray_node.py::test_only_the_token_of_a_node_lets_a_process_in
+a folder of mode 0700 beside the study
+    autotune/execution/test_ray_node.py::test_a_meeting_place_that_others_may_enter_is_refused
 `RAY_AUTH_MODE=disabled` in the environment is refused
-    autotune/execution/test_ray_executor.py::test_an_environment_that_lets_everybody_in_is_refused
+    autotune/execution/test_ray_access.py::test_an_environment_that_lets_everybody_in_is_refused
 `autotune doctor` warns if others can read it
-    autotune/execution/test_ray_executor.py::test_a_token_of_rays_own_that_others_can_read_is_named
+    autotune/execution/test_ray_access.py::test_a_token_of_rays_own_that_others_can_read_is_named
 A storage in a file and the locks beside it
     autotune/storage/test_permissions.py::test_only_its_user_can_open_a_storage
 views and triggers call no function with effects
@@ -166,8 +164,8 @@ Only a script that goes into a pipe or a file keeps them
     autotune/cli/test_hostile_text.py::test_a_script_is_exact_in_a_pipe_and_harmless_in_a_terminal
 Only you can read the file that brings secrets to a batch job
     launchers/test_submitting.py::test_only_this_user_may_read_what_a_job_gets
-ask-and-tell, Ray is not started
-    autotune/coordination/test_places.py::test_one_worker_jobs_and_runs_of_other_programs_start_no_ray
+Other studies do not start Ray
+    autotune/coordination/test_places.py::test_only_a_cluster_needs_ray
 """
 # Words of a sentence, and the test that shows it.
 SHOWN = dict(re.findall(r"^(\S.*)\n    (\S+)$", _PAIRS, re.MULTILINE))

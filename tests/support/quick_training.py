@@ -91,7 +91,7 @@ def kill_once(study: TrainingStudy, rng: random.Random) -> int:
 
 
 def nothing_left(study: TrainingStudy, patience_s: float = 30.0) -> list[str]:
-    """Return the processes that still run after a generous wait; Ray's agents take some seconds to end."""
+    """Return the processes that still run after a generous wait."""
     give_up_at = time.monotonic() + patience_s
     while (left := study.left()) and time.monotonic() < give_up_at:
         time.sleep(0.2)

@@ -17,7 +17,7 @@ from tests.support.fork_server import Fork, ForkServer, run_as_python, serve
 
 # Commands import what they need when they run; a session imports nearly everything.
 _IMPORTED = (
-    *("autotune.cli", "autotune.tuning.session", "autotune.execution.ray_executor", "rich.table"),
+    *("autotune.cli", "autotune.tuning.session", "rich.table"),
     *dict.fromkeys(
         f"autotune.cli.commands.{one.module}" for entry in COMMANDS for one in (entry, *entry.commands) if one.module
     ),

@@ -110,11 +110,11 @@ default = 0
 
 
 @pytest.mark.slow
-def test_a_session_of_one_worker_waits_for_no_ray_and_for_no_model(tmp_path):
+def test_a_session_on_this_machine_waits_for_no_ray_and_for_no_model(tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
     folder = tmp_path / "user"
     folder.mkdir(mode=0o700)
-    found = imported(tmp_path, "study", "./tiny.toml", "--quiet", AUTOTUNE_USER_FOLDER=str(folder))
+    found = imported(tmp_path, "study", "./tiny.toml", "--quiet", "--workers", "2", AUTOTUNE_USER_FOLDER=str(folder))
     assert not found & {"ray", "xgboost", "sklearn", "autotune.performance.rightsizing"}
 
 

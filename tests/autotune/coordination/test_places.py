@@ -58,7 +58,7 @@ def test_two_storages_do_not_make_the_jobs_of_studies_of_one_name_in_one_folder(
 
 
 @pytest.mark.parametrize("kind", [BatchExecutor, WorkQueue, LocalExecutor])
-def test_one_worker_jobs_and_runs_of_other_programs_start_no_ray(tmp_path, monkeypatch, kind):
+def test_only_a_cluster_needs_ray(tmp_path, monkeypatch, kind):
     monkeypatch.setitem(sys.modules, "autotune.execution.ray_executor", None)
     settings = settings_of(tmp_path, "a.db")
     if kind is LocalExecutor:
@@ -68,7 +68,7 @@ def test_one_worker_jobs_and_runs_of_other_programs_start_no_ray(tmp_path, monke
         settings = replace(settings, launcher=LocalLauncher(), external=queue)
     with (
         hold_study(settings, ListDisplay()) as (_, place),
-        session_resources(place, MemoryLeaseBook(), 1) as resources,
+        session_resources(place, MemoryLeaseBook(), 2) as resources,
     ):
         assert isinstance(resources.executor, kind)
 

@@ -1,8 +1,9 @@
-"""One worker on this machine: its runs are jobs of this process."""
+"""Runs on this machine are jobs of this process."""
 
 import sys
 import time
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
@@ -92,3 +93,19 @@ def test_output_that_nothing_needs_is_written_whole_and_not_read(executor, tmp_p
     executor.submit(task_of(tmp_path / "a", sys.executable, "-c", "print('1234567\\n' * 100_000, end='')"))
     assert waited(executor, 1)[0].complete
     assert (tmp_path / "a" / STDOUT).stat().st_size == 800_000
+
+
+def test_a_run_that_is_read_slowly_holds_up_no_other(executor, tmp_path):
+    go = Event()
+
+    class Slow(CommandObjective):
+        def measure(self, output):
+            assert go.wait(60.0)
+            return super().measure(output)
+
+    slow, quick = task_of(tmp_path / "a", "true", key=1), task_of(tmp_path / "b", "sleep", "0.3", key=2)
+    executor.submit(replace(slow, objective=Slow(slow.objective.options)))
+    executor.submit(quick)
+    assert waited(executor, 1)[2].complete
+    go.set()
+    assert waited(executor, 1)[1].complete

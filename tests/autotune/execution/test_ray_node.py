@@ -1,5 +1,6 @@
 """A node of a private Ray cluster: the options of `ray start`, and how the hosts find each other."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -20,8 +21,32 @@ from autotune.execution.ray_node import (
     wait_for_address,
     watch,
 )
+from tests.support.waiting import wait_for
 
 MEETING = Path("/cluster/meet")
+STRANGER = 65534
+# A user who tries the token of a node if they can read it, one that they made up, and none.
+CALLER = """
+import os, sys
+from pathlib import Path
+from ray._raylet import AuthenticationTokenLoader, Config, GcsClient
+address, uid, path = sys.argv[1:]
+os.setuid(int(uid))
+tokens = {"made-up": "0" * 64, "none": ""}
+try:
+    tokens["token"] = Path(path).read_text().strip()
+except OSError:
+    pass
+for name, token in tokens.items():
+    os.environ.update(RAY_AUTH_MODE="token" if token else "disabled", RAY_AUTH_TOKEN=token)
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
+    try:
+        GcsClient(address=address).internal_kv_put(b"a", b"1", True, b"test", 5)
+        print(name)
+    except Exception:
+        pass
+"""
 
 
 def node(**changes) -> RayNode:
@@ -129,3 +154,20 @@ def test_a_node_whose_ray_has_ended_waits_no_longer(tmp_path, sleeping_ray):
     sleeping_ray.kill()
     sleeping_ray.wait()
     assert watch(node(), tmp_path, sleeping_ray, 600.0) is False
+
+
+@pytest.mark.slow
+def test_only_the_token_of_a_node_lets_a_process_in(tmp_path):
+    meeting, address = tmp_path / "meeting", "--node-ip-address=127.0.0.1"
+    words = ["-P", "-m", "autotune.execution.ray_node", str(meeting), "--head", address, "--num-cpus=1"]
+    let_in = {}
+    with subprocess.Popen([sys.executable, *words]) as head:
+        wait_for((meeting / "address").exists)
+        for uid in (os.getuid(), *([STRANGER] if os.geteuid() == 0 else [])):
+            place = (meeting / "address").read_text().strip(), str(uid), str(meeting / "token")
+            caller = subprocess.run([sys.executable, "-c", CALLER, *place], capture_output=True, text=True, check=True)
+            let_in[uid] = caller.stdout.split()
+        (meeting / "stop").touch()
+        assert head.wait(60) == 0
+    assert let_in.pop(os.getuid()) == ["token"]
+    assert not any(let_in.values())

@@ -2,14 +2,11 @@
 
 import os
 import resource
-import subprocess
-import sys
 
 import pytest
 
-from autotune.errors import CannotRunHereError, ExitCode
+from autotune.errors import CannotRunHereError
 from autotune.execution import ray_room
-from autotune.execution.ray_access import ray_start_errors
 from autotune.execution.ray_room import SHARED_MEMORY, check_room
 
 MIB = 2**20
@@ -51,35 +48,3 @@ def test_a_limit_of_address_space_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (900_000 * 1024, resource.RLIM_INFINITY))
     with pytest.raises(CannotRunHereError, match=r"878 MiB .*\(ulimit -v 900000\).* needs 2048 MiB: raise the limit"):
         check_room(tmp_path)
-
-
-def test_a_disk_that_was_filled_meanwhile_is_the_reason(free, tmp_path):
-    free[tmp_path] = 0
-    with pytest.raises(CannotRunHereError, match="which has 0 MiB free"), ray_start_errors(tmp_path):
-        raise RuntimeError("The current node timed out during startup")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", ["raise RuntimeError('no')", "time.sleep(600)"])
-def test_a_ray_that_does_not_start_never_keeps_the_command_from_ending(tmp_path, start):
-    program = f"""
-import atexit, time
-from pathlib import Path
-from autotune.cli import app
-from autotune.execution import ray_access
-from autotune.storage.studies import StoredStudies
-kept = StoredStudies("sqlite:///autotune.db")
-def start():
-    with ray_access.ray_start_errors(Path("/tmp")):
-        {start}
-atexit.register(time.sleep, 600)  # as Ray's own exit handlers do at times
-ray_access._START_S = 1.0
-app.app = start
-app.main()
-"""
-    ended = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
-    )
-    assert ended.returncode == ExitCode.INTERRUPTED
-    assert "Ray, which makes the runs, did not start" in ended.stderr
-    assert not (tmp_path / "autotune.db-wal").exists()

@@ -10,7 +10,6 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import BusyError, DifferentStudyError, StorageError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
-from autotune.held_folders import MARK
 from autotune.machines.this_machine import this_machine
 from autotune.records.study import Run
 from autotune.storage.study_store import StudyStore
@@ -106,18 +105,6 @@ def test_what_an_earlier_session_left_of_discarded_folders_is_removed(tmp_path, 
     with pytest.raises(BusyError):
         started(tmp_path, "{x}")
     assert not left.exists()
-
-
-def test_what_a_killed_session_left_of_its_ray_is_removed_though_no_ray_starts(tmp_path, monkeypatch):
-    left = tmp_path / "r-left" / "r"
-    left.mkdir(parents=True)
-    (left.parent / MARK).touch()
-    for module in (core_pool, opening):
-        monkeypatch.setattr(module, "user_folder", lambda: tmp_path)
-    monkeypatch.setattr(session, "open_run_manager", lambda _: (_ for _ in ()).throw(BusyError("enough")))
-    with pytest.raises(BusyError):
-        started(tmp_path, "{x}")
-    assert not left.parent.exists()
 
 
 def test_a_copied_study_file_is_told_of_the_stored_study_that_it_could_continue(tmp_path, monkeypatch):

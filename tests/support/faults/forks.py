@@ -66,7 +66,7 @@ def imported() -> str:
 def import_all(names: str) -> None:
     """Import what a fork imported, so that later forks need not."""
     for name in names.splitlines():
-        if name not in sys.modules and name.partition(".")[0] not in {"ray", "__main__"}:
+        if name not in sys.modules and name != "__main__":
             importlib.import_module(name)
     gc.collect()
     gc.freeze()

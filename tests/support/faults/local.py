@@ -1,4 +1,4 @@
-"""An executor without Ray and without cores, which makes runs inside the coordinator."""
+"""An executor without processes, which makes runs inside the coordinator."""
 
 from collections.abc import Sequence
 

@@ -33,7 +33,6 @@ from tests.support.kills.supervised import Supervised
 ROOT = Path(__file__).resolve().parents[3]
 SESSIONS: tuple[type[Session], ...] = (
     sessions.Local,
-    sessions.OnRay,
     sessions.Ranks,
     sessions.Batch,
     sessions.OnServer,
@@ -42,8 +41,7 @@ SESSIONS: tuple[type[Session], ...] = (
 )
 
 _KILL = Fault("kill -9", "crash")
-_IMPORTED = ("autotune.cli.app", "autotune.tuning.session", "autotune.execution.ray_executor", "rich.table")
-# Ray's agents check only now and then whether their raylet runs.
+_IMPORTED = ("autotune.cli.app", "autotune.tuning.session", "rich.table")
 _LEAVE_S = 120.0
 _PATIENCE_S = 900.0
 _STARTS = 12
@@ -51,7 +49,7 @@ _STARTS = 12
 
 @dataclass(frozen=True)
 class Request:
-    """Which targets to kill, such as `local coordinator` or `ray worker+supervisor`, and when to stop."""
+    """Which targets to kill, such as `local coordinator` or `ranks start command+supervisor`, and when to stop."""
 
     targets: Sequence[str]
     events: int | None = None
@@ -138,7 +136,7 @@ class Campaign:
         return self._twins[kind.name]
 
     def _alone(self, kind: type[Session]) -> tuple[Twin, float]:
-        """Run an undisturbed session; on a busy machine Ray may need several attempts to start."""
+        """Run an undisturbed session; on a busy machine this may need several attempts."""
         for _ in range(_STARTS):
             session, place = self._fresh(kind)
             modules, log, began_s = place.parent / "modules", place.parent / "log", time.monotonic()
@@ -194,7 +192,7 @@ class Campaign:
     ) -> tuple[int | None, int]:
         """Run a session and kill these roles, only once if that ends it; return its exit code and the kills."""
         pid = forks.begun(place, place.parent / "log", session.run)
-        once = not roles.FATAL.isdisjoint(together)
+        once = "coordinator" in together
         kills = 0
         while kills < (min(most, 1) if once else most):
             strike_at = time.monotonic() + self._rng.uniform(0.0, took_s * (1.0 if once else 0.8 / session.kills))
@@ -236,10 +234,10 @@ class Campaign:
         return said
 
     def _leftovers(self) -> Iterator[Path]:
-        """Yield remaining segments of shared memory and folders of Ray, and remove them."""
-        for path in (*Path("/dev/shm").glob(f"{self._token}-*"), *(self._folder / "l").glob("r-*")):
+        """Yield remaining segments of shared memory, and remove them."""
+        for path in Path("/dev/shm").glob(f"{self._token}-*"):
             yield path
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            path.unlink()
 
 
 def _noting(run: Callable[[], int], modules: Path) -> int:

@@ -1,4 +1,4 @@
-"""Find the processes of a session by role: Ray worker, raylet, supervisor, and so on."""
+"""Find the processes of a session by role: coordinator, supervisor, and so on."""
 
 import os
 import signal
@@ -29,9 +29,6 @@ def _runs(*endings: str) -> Callable[[Words], bool]:
 
 
 ROLES: Mapping[str, Callable[[Words], bool]] = {
-    "worker": lambda words: words[0].startswith(b"ray::run_task"),
-    "gcs": lambda words: words[0].endswith(b"/gcs_server"),
-    "raylet": lambda words: words[0].endswith(b"/raylet"),
     "supervisor": _runs("launchers/supervisor.py", "launchers/node.py"),
     "service": lambda words: b"serve" in words,
     "shim": _runs("supervision/shim.py"),
@@ -39,9 +36,6 @@ ROLES: Mapping[str, Callable[[Words], bool]] = {
     "answer": lambda words: b"answer-of-sbatch" in words,
     "start command": lambda words: Path(os.fsdecode(words[0])).name.encode() in _START_COMMANDS,
 }
-
-FATAL = frozenset({"coordinator", "gcs", "raylet"})
-"""Roles whose end ends the session."""
 
 
 def victim(role: str, coordinator: int) -> int | None:

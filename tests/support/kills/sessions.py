@@ -87,12 +87,11 @@ class Session(ABC):
 
 
 class Local(Session):
-    """`autotune study` with one worker on this machine, on one core that it does not reserve."""
+    """`autotune study` on this machine, on one core that it does not reserve."""
 
     name = "local"
     roles = ("coordinator", "supervisor")
     more = ""
-    workers = 1
 
     def prepare(self, folder: Path, token: str) -> None:
         """Write the program and the study file."""
@@ -102,22 +101,14 @@ class Local(Session):
         """Tune to the verdict."""
         on_one_core()
         note_acknowledged()
-        return command("study", f"./{NAME}.toml", "--warm-start", "off", "--workers", str(self.workers))
+        return command("study", f"./{NAME}.toml", "--warm-start", "off")
 
 
-class OnRay(Local):
-    """The same with two workers, so with a private Ray."""
-
-    name = "ray"
-    roles = ("coordinator", "worker", "gcs", "raylet", "supervisor")
-    workers = 2
-
-
-class Ranks(OnRay):
+class Ranks(Local):
     """The same with a program that an MPI start command starts."""
 
     name = "ranks"
-    roles = ("start command", "supervisor", "worker", "coordinator")
+    roles = ("start command", "supervisor", "coordinator")
     more = "ranks = 1"
 
     @classmethod
@@ -193,13 +184,10 @@ class OnServer(Batch):
 
 def on_one_core() -> None:
     """Give this process the campaign's core and folder of locks."""
-    from autotune.execution import core_pool, ray_executor
-    from autotune.tuning import session
+    from autotune.execution import core_pool
 
-    # Ray puts sockets there, whose paths must be short.
     locks = Path(os.environ["KILLS_LOCKS"])
-    for module in (core_pool, ray_executor, session):
-        module.user_folder = lambda: locks
+    core_pool.user_folder = lambda: locks
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
