@@ -105,9 +105,7 @@ def measure(
         results.notes.append(f"no floating-point rate: {error}")
     say("messages between ranks ...")
     try:
-        figures, remark = message_figures(bench.flavour, bench.cpus)
-        results.add(figures)
-        results.notes += [remark] if remark else []
+        results.add(message_figures(bench.flavour, bench.cpus))
     except PingPongError as error:
         results.notes.append(f"no figures of messages between ranks: {error}")
     say("disk ...")

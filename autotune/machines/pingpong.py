@@ -1,14 +1,12 @@
-"""Measure messages between two ranks on this machine with an MPI program, in C or else in Python."""
+"""Measure messages between two ranks on this machine with an MPI program in C."""
 
 import os
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.held_folders import temporary_folder
-from autotune.machines import pingpong_rank
 from autotune.machines.figure import Figure, best_figure, median_figure
 from launchers.base import LaunchError
 from launchers.job import STDERR, STDOUT, Job, Resources
@@ -18,7 +16,6 @@ from launchers.run import run
 from launchers.software.ask import ask
 
 SOURCE = Path(__file__).with_name("pingpong.c")
-BY_PYTHON = "there is no mpicc with mpi.h: the latency has the time in it that Python's calls take, about 1 us"
 _COMPILE_PATIENCE_S = 30.0
 _RUN_PATIENCE_S = 20.0
 _LINE = re.compile(r"^(latency|bandwidth) ([\d.e+-]+)$", re.MULTILINE)
@@ -28,16 +25,14 @@ class PingPongError(RuntimeError):
     """Messages cannot be measured here; the text gives the reason."""
 
 
-def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[dict[str, Figure], str]:
+def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> dict[str, Figure]:
     """Measure latency (s, of 8 bytes) and bandwidth (bytes/s, of 4 MiB) between ranks on the first two cores.
 
     The latency is the median of the repeats, the bandwidth the best repeat.
 
-    Returns:
-        The figures, and a remark on them, which may be empty.
-
     Raises:
-        PingPongError: the machine has a single core, no MPI start command works here, or the program failed.
+        PingPongError: the machine has a single core, there is no mpicc, no MPI start command works here, or the
+            program failed.
     """
     if len(cpus) < 2:
         msg = "there is one core only"
@@ -50,10 +45,9 @@ def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[di
         msg = f"{flavour.kind.default_path} starts ranks in an allocation only: measure in a job"
         raise PingPongError(msg)
     with temporary_folder("pingpong") as folder:
-        is_compiled = _compile(folder / "pingpong")
-        by_python = (sys.executable, "-P", pingpong_rank.__file__, flavour.kind.interface)
-        argv = (str(folder / "pingpong"),) if is_compiled else by_python
-        return read_output(_run(flavour, argv, folder, cpus)), "" if is_compiled else BY_PYTHON
+        program = folder / "pingpong"
+        _compile(program)
+        return read_output(_run(flavour, (str(program),), folder, cpus))
 
 
 def read_output(text: str) -> dict[str, Figure]:
@@ -75,15 +69,23 @@ def read_output(text: str) -> dict[str, Figure]:
         raise PingPongError(msg) from error
 
 
-def _compile(program: Path) -> bool:
-    """Compile the C program; return whether that worked."""
+def _compile(program: Path) -> None:
+    """Compile the C program.
+
+    Raises:
+        PingPongError: there is no mpicc, or it failed.
+    """
     compiler = shutil.which("mpicc")
     if compiler is None:
-        return False
+        msg = "there is no mpicc; load the MPI's module, or install it (apt-get install libopenmpi-dev)"
+        raise PingPongError(msg)
     try:
-        return ask([compiler, "-O2", "-o", str(program), str(SOURCE)], _COMPILE_PATIENCE_S).exit_code == 0
-    except OSError:
-        return False
+        done = ask([compiler, "-O2", "-o", str(program), str(SOURCE)], _COMPILE_PATIENCE_S, merge=True)
+    except OSError as error:
+        raise PingPongError(f"{compiler} does not answer: {error.strerror or error}") from error
+    if done.exit_code != 0:
+        words = " ".join(done.text.split())[-300:]
+        raise PingPongError(f"{compiler} cannot compile the program of two ranks: {words}".strip(": "))
 
 
 def _run(flavour: MpiFlavour, argv: tuple[str, ...], folder: Path, cpus: Sequence[int]) -> str:

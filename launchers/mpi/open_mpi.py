@@ -92,6 +92,5 @@ OPEN_MPI = MpiStartCommand(
     options=_options,
     environment=_environment,
     notes=_notes,
-    interface="openmpi",
     yielding=("OMPI_MCA_mpi_yield_when_idle", "1"),
 )

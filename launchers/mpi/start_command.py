@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,6 @@ class MpiStartCommand:
             the commands of `studies/init/start_commands.toml` that table has them.
         environment: The variables that it needs, given a flavour and the user's number (0 is root).
         notes: Notes for the user about how it starts ranks, given the same.
-        interface: The binary interface of its library `libmpi`.
         allocation_variable: The variable that is set where it can start ranks, if it can do so only in an allocation.
         yielding: The variable, with its value, that makes waiting ranks let others use their core; None if no variable
             does.
@@ -120,7 +118,6 @@ class MpiStartCommand:
     rank_options: tuple[str, ...] = ("-n", "-np")
     environment: Callable[["MpiFlavour", int], Mapping[str, str]] = _no_environment
     notes: Callable[["MpiFlavour", int], tuple[str, ...]] = _no_notes
-    interface: Literal["openmpi", "mpich"] = "mpich"
     allocation_variable: str | None = None
     yielding: tuple[str, str] | None = None
 
