@@ -27,10 +27,9 @@ from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.scheduling.equivalence import Equivalence
-from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import ratio_interval
+from autotune.statistics.verdict import known_interval
 from autotune.storage.readable_study import ABLATION
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
@@ -242,11 +241,7 @@ class _Comparison:
             return None
         if slower == faster:
             return (1.0, 1.0, 1.0)
-        pairs = table.pairs(slower, faster)
-        confidence = self.study.verdict.confidence
-        if len(pairs) < signed_rank.least_pairs(confidence):
-            return None
-        return ratio_interval(pairs, metric, confidence)
+        return known_interval(table.pairs(slower, faster), metric, self.study.verdict.confidence)
 
     def _twin(self, configuration: Configuration) -> TrialRecord | None:
         """Return the default or the winner if the configuration is equal to it in effect."""

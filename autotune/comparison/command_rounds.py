@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from math import exp, log, sqrt
+from math import log, sqrt
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,15 @@ from autotune.records.series import WARM_UP, Series
 from autotune.records.study import Purpose, Run
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, ends, times
-from autotune.statistics.verdict import FAILED_OFTEN, pairs_needed, precise_enough, precision, ratio_interval
+from autotune.statistics.verdict import (
+    FAILED_OFTEN,
+    known_interval,
+    middle_ratio,
+    pairs_needed,
+    precise_enough,
+    precision,
+    ratio_interval,
+)
 from autotune.studyfile import NoiseSection, VerdictSection
 from launchers import STDERR, Job
 from launchers.job import Surroundings
@@ -139,7 +146,7 @@ class CommandComparison:
 
     def ratio(self, side: int) -> Interval | None:
         """Return how many times as fast as the first a side is in the rounds; None with too few of them."""
-        return _ratio(self.table.pairs(0, side), self.settings.confidence)
+        return known_interval(self.table.pairs(0, side), ELAPSED, self.settings.confidence)
 
     @property
     def compared(self) -> int | None:
@@ -166,7 +173,7 @@ class CommandComparison:
         """Return the result in words, and what would make it surer."""
         side, confidence = self.compared, self.settings.confidence
         pairs = [] if side is None else self.fresh.pairs(0, side)
-        ratio = _ratio(pairs, confidence)
+        ratio = known_interval(pairs, ELAPSED, confidence)
         if side is not None and ratio is not None:
             fresh = "(this ratio is of fresh pairs: the best of several looks better than it is)"
             return [*self._compared(side, pairs, ratio), *([] if self.fresh is self.table else [fresh])]
@@ -178,7 +185,7 @@ class CommandComparison:
             return [f"none looks faster than {first}"]
         looks = ""
         if pairs:
-            second, factor = self.table.sides[side].label, _looks(pairs)
+            second, factor = self.table.sides[side].label, middle_ratio(pairs, ELAPSED)
             if factor < 1.0:
                 first, second, factor = second, first, 1.0 / factor
             looks = f"{second} looks {factor:.3g} times as fast as {first}; "
@@ -219,7 +226,7 @@ class CommandComparison:
                 for index, side in enumerate(self.table.sides)
             ],
             "compared": None if compared is None else self.table.sides[compared].label,
-            "ratio": compared and _ratio(self.fresh.pairs(0, compared), self.settings.confidence),
+            "ratio": compared and known_interval(self.fresh.pairs(0, compared), ELAPSED, self.settings.confidence),
             "sentences": self.sentences(),
             "runs": list(self.rows()),
         }
@@ -241,14 +248,6 @@ class CommandComparison:
             "taken_share": outcome.disturbance.taken_share,
             "message": outcome.message,
         }
-
-
-def _ratio(pairs: Sequence[tuple[float, float]], confidence: float) -> Interval | None:
-    return ratio_interval(pairs, ELAPSED, confidence) if len(pairs) >= signed_rank.least_pairs(confidence) else None
-
-
-def _looks(pairs: Sequence[tuple[float, float]]) -> float:
-    return exp(median(log(first / second) for first, second in pairs))
 
 
 @dataclass
@@ -299,7 +298,7 @@ class CommandRounds:
             self._run_round(_ROUNDS, range(len(self.sides)))
         table = self.comparison.table
         looks = {
-            side: _looks(pairs)
+            side: middle_ratio(pairs, ELAPSED)
             for side in range(1, len(self.sides))
             if table.is_reliable(0) and table.is_reliable(side) and (pairs := table.pairs(0, side))
         }
@@ -383,9 +382,10 @@ class CommandRounds:
         pairs = (found.fresh if series == _FRESH else found.table).pairs(0, best)
         so_far = ""
         if pairs and (series == _FRESH or len(self.sides) == 2):
-            ratio = _ratio(pairs, found.settings.confidence)
+            ratio = known_interval(pairs, ELAPSED, found.settings.confidence)
             within = f" ({ends(ratio, ELAPSED)})" if ratio else ""
-            so_far = f": {self.sides[best].label} {_looks(pairs):.3f} times as fast as {self.sides[0].label}{within}"
+            ratio_text = f"{middle_ratio(pairs, ELAPSED):.3f} times as fast as {self.sides[0].label}"
+            so_far = f": {self.sides[best].label} {ratio_text}{within}"
         of = (
             self._rounds
             if series == _ROUNDS and len(self.sides) > 2

@@ -238,12 +238,11 @@ def run_pairs(
 
 
 def _with_pairs(verdict: Verdict, table: RoundTable, inputs: Sequence[MixedInput]) -> Verdict:
-    failures = [f"trial {verdict.winner}: {text}" for text in table.failures(1)]
-    failures += [f"default: {text}" for text in table.failures(0)]
     by_input = {one.name: tuple(replace(table, metric=one.target.name).pairs(0, 1)) for one in inputs}
     nodes = tuple(table.nodes(0, 1)) if table.over_nodes else ()
     pairs, abreast = tuple(table.pairs(0, 1)), table.overlap()
-    return replace(verdict, pairs=pairs, failures=tuple(failures), inputs=by_input, nodes=nodes, abreast=abreast)
+    failures = tuple(table.named_failures((1, 0)))
+    return replace(verdict, pairs=pairs, failures=failures, inputs=by_input, nodes=nodes, abreast=abreast)
 
 
 def _choose_winner(

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval
-from autotune.statistics.verdict import Verdict, ratio_interval
+from autotune.statistics.verdict import Verdict, known_interval
 from autotune.studyfile.definition import MixedInput
 
 
@@ -41,12 +40,8 @@ class InputVerdict:
 
 def input_verdicts(verdict: Verdict, inputs: Sequence[MixedInput]) -> tuple[InputVerdict, ...]:
     """Return the verdict on each input that has enough pairs; empty for a study of one input."""
-    least = signed_rank.least_pairs(verdict.confidence)
-    return tuple(
-        InputVerdict(one.name, one.share, ratio_interval(pairs, one.target, verdict.confidence))
-        for one in inputs
-        if len(pairs := verdict.inputs.get(one.name, ())) >= least
-    )
+    known = ((one, known_interval(verdict.inputs.get(one.name, ()), one.target, verdict.confidence)) for one in inputs)
+    return tuple(InputVerdict(one.name, one.share, interval) for one, interval in known if interval is not None)
 
 
 def input_lines(verdicts: Sequence[InputVerdict]) -> list[str]:

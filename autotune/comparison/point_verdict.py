@@ -4,22 +4,21 @@ All metrics are read from the same interleaved pairs of fresh runs, and each has
 its values are positive, else of the difference.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limits_in_pairs
 from autotune.comparison.pairs import Pairs, pairs_wanted
+from autotune.comparison.round_table import RoundTable, Side
 from autotune.formatting import join_words, quantity
 from autotune.records.limit import breaks
-from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, change_text
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import FAILED_OFTEN, ratio_interval
+from autotune.statistics.verdict import ratio_interval
 from autotune.studyfile import VerdictSection
 from objectives.base import Metric
 
@@ -143,37 +142,14 @@ def point_verdict(
     default = standings.baseline
     if default is None or default.number == point.number:
         return None
-    series = Series.verdict(point.number)
-    ran = {(run.round, run.trial): run.outcome for run in runs if run.series == series}
-    sides = (default.number, point.number)
-    compared = tuple(MetricPairs(metric, _pairs(ran, sides, metric)) for metric in metrics)
-    failures = {trial: _failures(ran, trial) for trial in sides}
-    said = [f"trial {point.number}: {text}" for text in failures[point.number]]
-    said += [f"default: {text}" for text in failures[default.number]]
-    unreliable = any(len(texts) >= FAILED_OFTEN for texts in failures.values())
+    series, sides = Series.verdict(point.number), (Side.of(default, "default"), Side.of(point, f"trial {point.number}"))
+    table = RoundTable.of(sides, (run for run in runs if run.series == series), metrics[0].name)
+    compared = tuple(MetricPairs(one, tuple(replace(table, metric=one.name).pairs(0, 1))) for one in metrics)
+    failures = tuple(table.named_failures((1, 0)))
+    unreliable = not (table.is_reliable(0) and table.is_reliable(1))
     limits = limits_in_pairs(runs, standings, series, point.number)
     pairs = max(len(of_metric.pairs) for of_metric in compared)
-    return PointVerdict(point.number, confidence, pairs, compared, tuple(said), unreliable, limits)
-
-
-def _pairs(ran: Mapping[tuple[int, int | None], Outcome], sides: tuple[int, int], metric: Metric) -> Pairs:
-    """Return the values in the rounds where both sides have one."""
-    rounds = sorted({number for number, _ in ran})
-    found = ([_value(ran.get((number, side)), metric) for side in sides] for number in rounds)
-    return tuple((default, point) for default, point in found if default is not None and point is not None)
-
-
-def _value(outcome: Outcome | None, metric: Metric) -> float | None:
-    return outcome.metrics.get(metric.name) if outcome is not None and outcome.complete else None
-
-
-def _failures(ran: Mapping[tuple[int, int | None], Outcome], side: int) -> list[str]:
-    ended = ((number, outcome) for (number, trial), outcome in ran.items() if trial == side)
-    return [
-        f"{outcome.failure or 'capped'}: {outcome.message}"
-        for _, outcome in sorted(ended, key=itemgetter(0))
-        if not outcome.complete
-    ]
+    return PointVerdict(point.number, confidence, pairs, compared, failures, unreliable, limits)
 
 
 def confirmed_points(

@@ -1,8 +1,9 @@
 """The sides of a comparison, and their runs by rounds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
+from typing import Self
 
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.verdict import FAILED_OFTEN
@@ -38,6 +39,13 @@ class RoundTable:
     runs: Mapping[tuple[int, int], Run]
     metric: str
     over_nodes: bool = False
+
+    @classmethod
+    def of(cls, sides: tuple[Side, ...], runs: Iterable[Run], metric: str, *, over_nodes: bool = False) -> Self:
+        """Return the table of those `runs` of one series that are of the sides' configurations."""
+        places = {frozenset(side.configuration.items()): index for index, side in enumerate(sides)}
+        placed = ((run, places.get(frozenset(run.configuration.items()))) for run in runs)
+        return cls(sides, {(run.round, side): run for run, side in placed if side is not None}, metric, over_nodes)
 
     def values(self, side: int) -> dict[int, float]:
         """Return the values of the metric of one side, by round."""
@@ -95,6 +103,10 @@ class RoundTable:
             for (_, other), run in sorted(self.runs.items())
             if other == side and not run.outcome.complete
         ]
+
+    def named_failures(self, sides: Iterable[int]) -> list[str]:
+        """Return the failures of some sides, each with the name of its side."""
+        return [f"{self.sides[side].label}: {text}" for side in sides for text in self.failures(side)]
 
     def remarks(self, side: int) -> list[str]:
         """Return the remarks of one side's complete runs, each once."""

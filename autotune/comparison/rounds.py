@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from math import exp, log
 from statistics import median
 
 import numpy as np
@@ -35,9 +34,9 @@ from autotune.records.series import RunId, Series
 from autotune.records.study import Purpose, Run
 from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import middle_ratio
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer
-from spaces import Configuration
 
 _TICK_S = 0.25
 
@@ -109,14 +108,9 @@ class ComparisonRounds:
 
     def table(self) -> RoundTable:
         """Return the stored runs of this series."""
-        sides = {_key(side.configuration): index for index, side in enumerate(self.sides)}
-        runs = {
-            (run.round, sides[_key(run.configuration)]): run
-            for run in self.store.runs()
-            if run.series == self.series and _key(run.configuration) in sides
-        }
+        runs = (run for run in self.store.runs() if run.series == self.series)
         over_nodes = bool(self._nodes()) or self._looks_for_nodes
-        return RoundTable(self.sides, runs, self.standings.metric.name, over_nodes)
+        return RoundTable.of(self.sides, runs, self.standings.metric.name, over_nodes=over_nodes)
 
     @property
     def _looks_for_nodes(self) -> bool:
@@ -352,10 +346,5 @@ class ComparisonRounds:
                 number = f"{len(values)} round{'s' * (len(values) > 1)}"
                 yield Row(side.configuration, f"{quantity(median(values), metric)} in {number}", side.label)
             if pairs:
-                ratio = exp(median(metric.cost(log(first / second)) for first, second in pairs))
-                value = f"{SpeedUp(ratio).text()} by {len(pairs)} round{'s' * (len(pairs) > 1)}"
+                value = f"{SpeedUp(middle_ratio(pairs, metric)).text()} by {len(pairs)} round{'s' * (len(pairs) > 1)}"
                 yield Row(side.configuration, value, side.label)
-
-
-def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:
-    return frozenset(configuration.items())

@@ -7,13 +7,10 @@ Engineers, 2010, chapter 5), relative to the smallest number of processes measur
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
-from statistics import median
 from typing import Any, Literal
 
 from autotune.comparison.round_table import RoundTable
-from autotune.statistics import signed_rank
-from autotune.statistics.verdict import ratio_interval
+from autotune.statistics.verdict import known_interval, middle_ratio
 from autotune.studyfile import ScalingSection
 from objectives.base import Metric
 from spaces import Configuration, Space
@@ -119,7 +116,9 @@ def _points(
         if not pairs:
             continue
         more, medians = count / fewest, table.medians(side)
-        gain: Estimate = (1.0, None, None) if side == first else _gain(pairs, target, confidence)
+        gain: Estimate = (1.0, None, None)
+        if side != first:
+            gain = known_interval(pairs, target, confidence) or (middle_ratio(pairs, target), None, None)
         # A time has to be scaled by the larger work; a rate counts the work already.
         speed_up = _times(gain, more) if kind == "weak" and target.direction == "minimize" else gain
         points.append(
@@ -135,13 +134,6 @@ def _points(
             )
         )
     return points
-
-
-def _gain(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Estimate:
-    """Return how many times better the second value of each pair is."""
-    if len(pairs) >= signed_rank.least_pairs(confidence):
-        return ratio_interval(pairs, metric, confidence)
-    return exp(median(metric.cost(log(first / second)) for first, second in pairs)), None, None
 
 
 def _times(estimate: Estimate, factor: float) -> Estimate:

@@ -246,6 +246,17 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confide
     return exp(middle), exp(low), exp(high)
 
 
+def known_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Interval | None:
+    """Return `ratio_interval`; None with too few pairs."""
+    enough = len(pairs) >= signed_rank.least_pairs(confidence)
+    return ratio_interval(pairs, metric, confidence) if enough else None
+
+
+def middle_ratio(pairs: Sequence[tuple[float, float]], metric: Metric) -> float:
+    """Return how many times better the second of each pair is, by the median of any number of pairs."""
+    return exp(median(metric.cost(log(first / second)) for first, second in pairs))
+
+
 def shift(before: Sequence[float], after: Sequence[float]) -> float:
     """Return the logarithm of the ratio of the values `after` to those before; 0 if that may be noise."""
     if not before or not after:

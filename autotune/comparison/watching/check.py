@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from autotune.comparison.round_table import RoundTable, Side
@@ -55,8 +55,7 @@ def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str) -> lis
     for run in runs:
         if run.series.kind is SeriesKind.WATCH and run.series.of[0] == str(sides[1].trial):
             by_series.setdefault(run.series, []).append(run)
-    none_yet = RoundTable(sides, {}, metric)
-    checks = [_check(int(series.of[1]), made, none_yet) for series, made in by_series.items()]
+    checks = [_check(int(series.of[1]), made, RoundTable.of(sides, made, metric)) for series, made in by_series.items()]
     return sorted(checks, key=lambda check: check.number)
 
 
@@ -71,12 +70,9 @@ def next_number(checks: Sequence[Check], pairs: int) -> int:
     return last.number + (failed_often or not last.is_unfinished(pairs, datetime.now(UTC)))
 
 
-def _check(number: int, runs: Sequence[Run], none_yet: RoundTable) -> Check:
-    places = {side.trial: index for index, side in enumerate(none_yet.sides)}
-    table = replace(none_yet, runs={(run.round, places[run.trial]): run for run in runs if run.trial in places})
-    failures = [f"{side.label}: {text}" for index, side in enumerate(table.sides) for text in table.failures(index)]
+def _check(number: int, runs: Sequence[Run], table: RoundTable) -> Check:
     started = min(run.started for run in runs)
-    return Check(number, started, tuple(table.pairs(0, 1)), tuple(failures), surroundings(runs))
+    return Check(number, started, tuple(table.pairs(0, 1)), tuple(table.named_failures((0, 1))), surroundings(runs))
 
 
 def differences(stored: Definition, now: Definition) -> dict[str, str]:
