@@ -47,14 +47,6 @@ def test_runs_end_with_their_outcomes_side_by_side_if_need_be(executor, tmp_path
     assert executor.wait(0.0) == []
 
 
-def test_a_fault_in_reading_a_run_is_its_outcome(executor, tmp_path, monkeypatch):
-    monkeypatch.setattr(CommandObjective, "measure", lambda *_: 1 / 0)
-    executor.submit(task_of(tmp_path / "a", "true"))
-    outcome = waited(executor, 1)[0]
-    assert outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
-    assert outcome.message == "a fault in autotune or in an objective: ZeroDivisionError('division by zero')"
-
-
 def test_a_run_that_has_lost_is_stopped(executor, tmp_path):
     executor.submit(task_of(tmp_path / "a", "sleep", "60", cap=Cap(ELAPSED, 0.1, elapsed_s=0.1)))
     assert waited(executor, 1)[0].capped

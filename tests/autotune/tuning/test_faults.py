@@ -220,12 +220,6 @@ def test_a_result_is_found_nevertheless(folder, program):
     assert outcome.metrics == {"time_s": 1.5}
 
 
-def test_a_program_that_removes_its_folder_has_shown_nothing(folder):
-    outcome = outcome_of(folder / "run", f"{RESULT}import os, shutil; shutil.rmtree(os.getcwd())")
-    assert ending(outcome) == (INFRASTRUCTURE, "lost")
-    assert "check whether the program removes the folder" in outcome.message
-
-
 @pytest.mark.parametrize("stream", [1, 2], ids=[STDOUT, STDERR])
 @pytest.mark.parametrize("removed", [False, True], ids=["kept", "removed"])
 def test_printing_without_end_is_stopped(folder, stream, removed):
