@@ -1,7 +1,7 @@
 """How a job is started on a machine."""
 
 from launchers.base import BatchQueue, Launcher, LaunchError, LineReader
-from launchers.job import STDERR, STDOUT, EndReason, Job, JobState, JobStatus, Place, Resources, Usage
+from launchers.job import STDERR, STDOUT, EndReason, Job, JobState, JobStatus, Place, Resources, Server, Usage
 from launchers.mpi.start_command import MpiStart
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "MpiStart",
     "Place",
     "Resources",
+    "Server",
     "Usage",
 ]

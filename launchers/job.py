@@ -1,9 +1,10 @@
 """Jobs as values: one run of a program, its resources and its status. Nothing here touches the machine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from launchers.card import Card
 from launchers.mpi.start_command import MpiStart
@@ -73,6 +74,80 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
+class LoadSearch:
+    """The search for the highest load of a server that keeps limits, within one run.
+
+    Attributes:
+        name: The name of the load's value; `{name}` in words and files stands for it.
+        low: The lowest value.
+        high: The highest value; the values are whole numbers if both are.
+        judge: The path of a program of our own that reads the output of a load and says which limit it breaks.
+        options: What the judge needs, as JSON.
+        files: The files that a load writes and that its figures are read from.
+    """
+
+    name: str
+    low: float
+    high: float
+    judge: str
+    options: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that a job starts before its command, the load, and stops after it (`launchers.server`).
+
+    `{port}` in its words and variables, and in those of the job, stands for a free port, which only the run knows.
+
+    Attributes:
+        argv: The server's command line.
+        environment: Variables of the server, beside those of the job.
+        ready: The sign that it is ready: `port`, `url` or `line`; and the URL, or the regular expression of the line.
+        ready_within_s: After how many seconds without that sign the server has failed.
+        warm_up: Commands that run once after that.
+        reset: Commands that run before each load.
+        stop: The name of the signal that stops it.
+        stop_within_s: After how many seconds more it is killed.
+        failure: Regular expressions of lines of its log that mean that it has failed.
+        files: The files of the job's folder in which `{port}`, or the value of the search, is to be filled in.
+        search: The loads to run; None for one.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ready: tuple[str, str] = ("port", "")
+    ready_within_s: float = 60.0
+    warm_up: tuple[tuple[str, ...], ...] = ()
+    reset: tuple[tuple[str, ...], ...] = ()
+    stop: str = "SIGTERM"
+    stop_within_s: float = 10.0
+    failure: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    search: LoadSearch | None = None
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "Server":
+        """Return the server that `asdict` has described, also after it has been through JSON."""
+        values = {name: tuple(value) if isinstance(value, list | tuple) else value for name, value in stored.items()}
+        for name in ("warm_up", "reset"):
+            values[name] = tuple(map(tuple, stored[name]))
+        if search := stored["search"]:
+            values["search"] = LoadSearch(**{**search, "files": tuple(search["files"])})
+        return cls(**values)
+
+    def map_commands(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> "Server":
+        """Return the server with `change` applied to each of its command lines."""
+        warm_up, reset = (tuple(map(change, steps)) for steps in (self.warm_up, self.reset))
+        return replace(self, argv=change(self.argv), warm_up=warm_up, reset=reset)
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """The command lines of the server, of its warm-up and of its reset."""
+        return (self.argv, *self.warm_up, *self.reset)
+
+
+@dataclass(frozen=True)
 class Job:
     """One run of a program.
 
@@ -88,6 +163,7 @@ class Job:
         name: The name that people see.
         prepare: Commands that run before `argv`, in order, in the same folder and environment, once whatever the number
             of ranks (`launchers.steps`).
+        server: The server that runs meanwhile; `argv` is then its load.
         copies: The files that were copied into the folder: name and path of the original.
         progress_file: The file in the folder whose lines report progress.
         software: The source of its programs. `argv` already includes the container command if there is one; the
@@ -111,6 +187,7 @@ class Job:
     walltime_s: float | None = None
     name: str = "job"
     prepare: tuple[tuple[str, ...], ...] = ()
+    server: Server | None = None
     copies: tuple[tuple[str, str], ...] = ()
     progress_file: str = STDOUT
     software: LoadedSoftware | None = None
@@ -121,6 +198,11 @@ class Job:
     place: Place = Place()
     meter: tuple[str, ...] = ()
     surroundings: Surroundings | None = None
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """All command lines of a job without parts: its own, those that prepare it, those of its server."""
+        return (self.argv, *self.prepare, *(self.server.commands if self.server else ()))
 
     @property
     def ranks(self) -> int:

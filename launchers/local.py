@@ -194,10 +194,10 @@ class LocalLauncher:
             LaunchError: The job could not be started.
         """
         environment, argv = self.environment(job), self.command(job)
-        _check_words([*argv, *(word for step in job.prepare for word in step)], environment)
+        _check_words([*argv, *(word for step in job.commands for word in step)], environment)
         _check_folder(job.folder)
         if not job.prepare:
-            for program in dict.fromkeys((argv[0], job.argv[0])):
+            for program in dict.fromkeys((argv[0], *(words[0] for words in job.commands))):
                 _executable(program, _start_folder(job), environment)
 
     def _own_variables(self, job: Job) -> dict[str, str]:

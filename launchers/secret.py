@@ -264,8 +264,14 @@ def _mask_job(job: Mapping[str, Any], secrets: list[str], public: Collection[str
     return hidden | {
         "argv": mask_words(hidden["argv"], public),
         "prepare": [mask_words(step, public) for step in hidden.get("prepare", ())],
+        **({"server": _mask_server(hidden["server"], public)} if hidden.get("server") else {}),
         **({"parts": [_mask_job(part, secrets, public) for part in job["parts"]]} if job.get("parts") else {}),
     }
+
+
+def _mask_server(server: Mapping[str, Any], public: Collection[str]) -> dict[str, Any]:
+    steps = {key: [mask_words(step, public) for step in server[key]] for key in ("warm_up", "reset")}
+    return {**server, "argv": mask_words(server["argv"], public), **steps}
 
 
 def _mask_text(value: object, secrets: list[str]) -> Any:  # noqa: ANN401  whatever JSON holds

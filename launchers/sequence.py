@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from launchers.base import LaunchError
 from launchers.cpus import threads_in_use
 from launchers.job import STDERR, STDOUT, EndReason, Job, JobStatus
 from launchers.node import supervise
-from launchers.secret import write_private
+from launchers.secret import fill_masked, write_private
+from launchers.server import SERVER_FILE, with_server
 from launchers.status import read_status
 from launchers.steps import with_steps
 from launchers.supervisor import STATUS_FILE
@@ -46,7 +48,7 @@ def prepare_command(
     limits: Limits,
     python: Sequence[str],
 ) -> list[str]:
-    """Return the command line that runs a job with its preparing steps; write its parts, if any, to its folder.
+    """Return the command line that runs a job with its preparing steps and its server; write its parts, if any, to its folder.
 
     Args:
         job: The job.
@@ -59,9 +61,9 @@ def prepare_command(
         LaunchError: The folder of the job or of a part is not writable.
     """
     if not job.parts:
-        return with_steps(list(command(job)), job.prepare, list(python))
+        return _own_command(job, command, limits, python)
     parts = [
-        _part_spec(part, with_steps(list(command(part)), part.prepare, list(python)), environment(part), limits)
+        _part_spec(part, _own_command(part, command, limits, python), environment(part), limits)
         for part in job.placed_parts
     ]
     try:
@@ -72,6 +74,31 @@ def prepare_command(
         msg = f"the job's folder {job.folder} is not writable: {error.strerror}"
         raise LaunchError(msg) from error
     return [*python, __file__]
+
+
+def _own_command(
+    job: Job, command: Callable[[Job], Sequence[str]], limits: Limits, python: Sequence[str]
+) -> list[str]:
+    """Return the command line of a job without parts, with its server and its preparing steps.
+
+    Raises:
+        LaunchError: The job's folder is not writable.
+    """
+    words, server = list(command(job)), job.server
+    if server is not None:
+        judge = [] if server.search is None else [python[0], "-I", server.search.judge]
+        spec = asdict(server) | {
+            "environment": fill_masked(server.environment, os.environ),
+            "judge": judge,
+            "output_limit_bytes": limits[1],
+        }
+        try:
+            write_private(job.folder / SERVER_FILE, json.dumps(spec))
+        except OSError as error:
+            msg = f"the job's folder {job.folder} is not writable: {error.strerror}"
+            raise LaunchError(msg) from error
+        words = with_server(words, list(python))
+    return with_steps(words, job.prepare, list(python))
 
 
 def _part_spec(part: Job, argv: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:

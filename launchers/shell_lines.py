@@ -29,5 +29,13 @@ def shell_lines(
     words = [
         f"{name}={value}" for name, value in sorted(mask_secrets(job_environment({}, added(job)), job.tuned).items())
     ]
-    commands = (mask_words(argv, job.tuned) for argv in (*job.prepare, command(job)))
-    return [shlex.join(["env", *words, *argv]) for argv in commands]
+
+    def line(argv: Sequence[str], more: Sequence[str] = ()) -> str:
+        return shlex.join(["env", *words, *more, *mask_words(argv, job.tuned)])
+
+    lines = [line(step) for step in job.prepare]
+    if job.server is not None:
+        own = mask_secrets(job.server.environment, job.tuned)
+        lines.append(f"{{ {line(job.server.argv, [f'{name}={value}' for name, value in sorted(own.items())])} & }}")
+        lines += [line(step) for step in (*job.server.warm_up, *job.server.reset)]
+    return [*lines, line(command(job))]

@@ -432,6 +432,7 @@ class Plan:
         is_described: The problem was described and the program not run, so `identity` does not hold the program's
             version.
         stops_after_s: The time after which the input itself stops a run, which has then failed; None without one.
+        run_values: Names of values that only a run knows, such as the port of its server: `{port}` in its options.
     """
 
     objective: Objective
@@ -459,6 +460,7 @@ class Plan:
     metered: tuple[str, ...] = ()
     is_described: bool = False
     stops_after_s: float | None = None
+    run_values: tuple[str, ...] = ()
 
 
 class PlanError(ProblemsError):

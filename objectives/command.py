@@ -12,6 +12,7 @@ import regex
 
 from launchers import EndReason, Job, MpiStart, Resources
 from launchers.secret import placeholder_options, placeholder_variables
+from launchers.server import SERVER_LOG
 from launchers.software.digest import file_digest
 from launchers.steps import read_steps
 from objectives.base import (
@@ -47,6 +48,7 @@ from objectives.mentions.words import Word, as_text, environment_text, fill_in_w
 from objectives.patterns import SlowPatternError, UntilSlow, find_distinct, find_first
 from objectives.program_marks import INTERPRETER
 from objectives.quantity import to_number
+from objectives.server import check_server, highest_load, make_server, server_identity
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
 from objectives.system_failures import last_words
@@ -80,9 +82,12 @@ class CommandObjective:
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of the study file; without any, the time of the run."""
         declared = tuple(Metric(m.name, m.unit, m.direction, m.kind) for m in self.options.metrics) or (ELAPSED,)
-        if not self.options.prepare:
+        server = self.options.server
+        if not self.options.prepare and server is None:
             return declared
-        # The job's time includes that of the commands in `prepare`, so it is no lower bound for a metric of kind time.
+        if server is not None and server.highest is not None:
+            declared = (server.highest.metric, *declared)
+        # The job's time includes that of `prepare` and of the server's start, so it bounds no metric of kind time.
         return tuple(replace(metric, kind="other") if metric.kind == "time" else metric for metric in declared)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
@@ -92,6 +97,9 @@ class CommandObjective:
         `ComputingObjective`.
         """
         options = self.options
+        prepare = tuple(fill_in_words(step, configuration) for step in options.prepare)
+        # The run itself fills these in, when it knows them.
+        configuration = {**configuration, **{name: f"{{{name}}}" for name in options.run_values}}
         environment = {name: fill_in(value, configuration) for name, value in options.environment.items()}
         threads = evaluate_count(options.threads, configuration)
         ranks = None if options.ranks is None else evaluate_count(options.ranks, configuration)
@@ -112,12 +120,19 @@ class CommandObjective:
             mpi=None if ranks is None else MpiStart(ranks),
             resources=Resources(cores, nodes, gpus, context.cpus, threads_per_core=threads_per_core),
             time_limit_s=context.time_limit_s,
-            prepare=tuple(fill_in_words(step, configuration) for step in options.prepare),
+            prepare=prepare,
+            server=None
+            if options.server is None
+            else make_server(options, options.server, configuration, self._files_with_run_values),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
-            tuned=placeholder_variables(options.environment)
-            | placeholder_options([*options.argv, *(word for step in options.prepare for word in step)]),
+            tuned=_names_filled_in(options),
         )
+
+    @property
+    def _files_with_run_values(self) -> tuple[str, ...]:
+        values = {*self.options.run_values}
+        return tuple(file.name for file in self.files if any(one.text in values for one in file.mentions()))
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the number that the progress pattern finds in a line."""
@@ -134,9 +149,10 @@ class CommandObjective:
 
     def measure(self, output: Output) -> Measurement:
         """Check the run, then read its figures."""
-        check_ending(output)
         try:
-            return self._read(output)
+            record = {} if self.options.server is None else check_server(output, self.options.server)
+            check_ending(output)
+            return self._read(output, record)
         except InvalidResult:
             # Many programs do not notice that their output could not be written.
             check_disk(output)
@@ -144,13 +160,22 @@ class CommandObjective:
         except SlowPatternError as error:
             raise InfrastructureError(str(error), code=error.code) from error
 
-    def _read(self, output: Output) -> Measurement:
+    def _read(self, output: Output, record: Mapping[str, Any]) -> Measurement:
+        """Read the figures of a run; `record` is that of its server."""
         prepared_s = self._check(output)
-        figures = {metric.name: metric.figure.value(output) for metric in self.options.metrics}
+        server, details = self.options.server, {"prepared_s": prepared_s} if self.options.prepare else {}
+        figures: dict[str, float] = {}
+        if server is not None and server.highest is not None:
+            figures = {server.highest.name: highest_load(record, server.highest)}
+        figures |= {metric.name: metric.figure.value(output) for metric in self.options.metrics}
+        elapsed_s = max(0.0, output.status.usage.elapsed_s - prepared_s)
+        if server is not None:
+            elapsed_s = record.get("load_s", 0.0)
+            details |= {key: record[key] for key in ("started_s", "load_s", "loads") if key in record}
         return Measurement(
-            metrics=figures or {ELAPSED.name: max(0.0, output.status.usage.elapsed_s - prepared_s)},
+            metrics=figures or {ELAPSED.name: elapsed_s},
             answer=self._answer(output),
-            details={"prepared_s": prepared_s} if self.options.prepare else {},
+            details=details,
             unused=self._parameters_without_effect(f"{output.stdout}\n{output.stderr}"),
         )
 
@@ -231,11 +256,19 @@ def make_plan(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes,
         nodes: The nodes of the machine.
         is_elsewhere: The program is on another machine or inside an image, so it is not looked for here.
     """
-    program = program_of(options.argv)
-    found = None if is_elsewhere or "{" in program or is_made_by_run(options, program) else shutil.which(program)
-    if "/" in program and found is not None:
+    def find(argv: Sequence[Word]) -> str | None:
+        program = program_of(argv)
+        return None if is_elsewhere or "{" in program or is_made_by_run(options, program) else shutil.which(program)
+
+    def absolute(argv: Sequence[Word], found: str | None) -> list[Word]:
         # Runs start in folders of their own, where a relative path would not be found.
-        options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})
+        in_folder = "/" in program_of(argv) and found is not None
+        return [str(Path(found or "").absolute()), *argv[1:]] if in_folder else list(argv)
+
+    found, server = find(options.argv), options.server
+    if server is not None:
+        server = server.model_copy(update={"argv": absolute(server.argv, find(server.argv))})
+    options = options.model_copy(update={"argv": absolute(options.argv, found), "server": server})
     objective = CommandObjective(options, files, nodes)
     is_one_process = options.ranks is None and options.nodes is None
     return Plan(
@@ -253,6 +286,7 @@ def make_plan(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes,
         notes=_binding_notes(options) if nodes.shared else (),
         output_files=_files_read(options),
         warnings=tuple(option_warnings(options, objective.metrics[0])),
+        run_values=options.run_values,
         read_figures=partial(_read_figures, options),
         shape=_shape(options) if objective.metrics[0].is_pace else None,
     )
@@ -306,6 +340,8 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity["environment"] = environment_text(options.environment)
     identity |= count_expressions(**options.counts)
     identity |= files_identity(files)
+    if options.server is not None:
+        identity |= server_identity(options.server)
     if options.prepare:
         identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)
         tools = {path for step in options.prepare if (path := shutil.which(program_of(step))) is not None}
@@ -341,7 +377,7 @@ def _reading_identity(options: CommandOptions) -> dict[str, str]:
         "metrics": "; ".join(_source_of(metric.figure, metric.unit) for metric in options.metrics),
         "answer": "" if answer is None else f"{_source_of(answer.figure, answer.unit)}, {_within(answer)}",
         "success": "; ".join(options.success),
-        "failure": "; ".join(options.failure),
+        "failure": "; ".join([*options.failure, *(options.server.failure if options.server else ())]),
         "outputs": ", ".join(options.outputs),
         "unused": "; ".join(options.unused),
     }
@@ -358,7 +394,17 @@ def _within(answer: AnswerOptions) -> str:
 
 def _files_read(options: CommandOptions) -> tuple[str, ...]:
     figures = [one.figure for one in (*options.metrics, *((options.answer,) if options.answer else ()))]
-    return (*options.outputs, *(figure.file for figure in figures if figure.file is not None))
+    log = [SERVER_LOG] if options.server is not None and options.server.failure else []
+    return (*options.outputs, *(figure.file for figure in figures if figure.file is not None), *log)
+
+
+def _names_filled_in(options: CommandOptions) -> frozenset[str]:
+    """Return the names of variables and options that parameters fill in."""
+    lines, environment = [options.argv, *options.prepare], options.environment
+    if (server := options.server) is not None:
+        lines += [server.argv, *server.warm_up, *server.reset]
+        environment = {**environment, **server.environment}
+    return placeholder_variables(environment) | placeholder_options([word for line in lines for word in line])
 
 
 def _source_of(figure: Figure, unit: str) -> str:
@@ -388,8 +434,11 @@ def option_warnings(options: CommandOptions, target: Metric) -> Iterator[str]:
     """Yield a sentence for each option that is valid but unwise; `target` is the metric that is optimised."""
     if not options.metrics:
         yield "no metric is declared: the time of the whole run is optimised, including the start of the program"
-    if options.prepare and any(metric.kind == "time" for metric in options.metrics[:1]) | (not options.metrics):
-        yield "runs that have lost are not stopped early, since the time of `prepare` does not count"
+    before = "`prepare`" if options.prepare else "the server's start" if options.server is not None else ""
+    if options.server is not None and options.server.highest is not None:
+        pass  # a search ends by itself
+    elif before and any(metric.kind == "time" for metric in options.metrics[:1]) | (not options.metrics):
+        yield f"runs that have lost are not stopped early, since the time of {before} does not count"
     elif target.kind == "other":
         yield (
             f"{target.name} has no kind: runs that have lost cannot be stopped early (kind = 'time' if it is the time "

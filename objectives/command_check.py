@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from objectives.figure import UNIT_GROUP
 from objectives.file_options import RunFile, find_repeated_names, making_programs, mentions_in_files, read_run_files
 from objectives.mentions.count import count_mentions
 from objectives.mentions.templates import mentions_in, template_errors
-from objectives.mentions.words import flatten, missing_program, program_of, word_places
+from objectives.mentions.words import CommandLine, flatten, missing_program, program_of, word_places
 from objectives.patterns import NO_PATTERN
 from objectives.run_files import name_error
+from objectives.server import server_problems, server_templates
 from objectives.toml_text import quoted
 from objectives.validation import problems_in
 from spaces.mention import Mention
@@ -54,11 +56,16 @@ def read_command_options(
         except ValidationError as error:
             errors += problems_in(error, CommandOptions, "options")
             wrong = {str(item["loc"][0]) for item in error.errors()}
-            if not wrong <= left.keys() or wrong & {"argv", "prepare"}:
+            if not wrong <= left.keys() or wrong & {"argv", "prepare", "server"}:
                 return None, (), errors
             left = {name: value for name, value in left.items() if name not in wrong}
             continue
         files, unreadable = read_run_files(checked.files, make=make) if read else ((), [])
+        if checked.server is not None:
+            in_files: set[str] = set()
+            with suppress(ValueError):  # an unreadable template is reported already
+                in_files = {name for one in mentions_in_files(checked.files, files) for name in one.names}
+            errors += server_problems(checked, checked.server, in_files)
         return checked, files, [*errors, *_find_problems(checked), *unreadable]
 
 
@@ -69,7 +76,8 @@ def find_mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[
     found += count_mentions(**options.counts)
     first: dict[tuple[str, int | None], Mention] = {}
     for mention in found:
-        first.setdefault((mention.key, mention.least), mention)
+        if mention.text not in options.run_values:
+            first.setdefault((mention.key, mention.least), mention)
     return tuple(first.values())
 
 
@@ -78,10 +86,11 @@ def find_binding(options: CommandOptions) -> str | None:
     for name, value in options.environment.items():
         if _BINDING_VARIABLE.fullmatch(name) and value.strip().lower() not in _NO_BINDING:
             return name
-    words = flatten(options.argv)
-    command = " ".join([Path(words[0]).name, *words[1:]]) if words else ""
-    match = _BINDING_WORDS.search(command)
-    return match[1] if match else None
+    for argv in (options.argv, *([options.server.argv] if options.server else [])):
+        words = flatten(argv)
+        if match := _BINDING_WORDS.search(" ".join([Path(words[0]).name, *words[1:]])):
+            return match[1]
+    return None
 
 
 def missing_programs(options: CommandOptions) -> list[Problem]:
@@ -92,6 +101,7 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     called = [
         ("argv.0", program_of(options.argv)),
         *((f"prepare.{i}.0", program_of(step)) for i, step in enumerate(options.prepare) if step),
+        *((f"server.{key}.0", program_of(step)) for key, step in _server_commands(options) if step),
         *making_programs(options.files),
     ]
     first = {program: place for place, program in reversed(called)}
@@ -125,6 +135,12 @@ def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
         yield from word_places(step, f"options.prepare.{i}")
     for name, text in options.environment.items():
         yield f"options.environment.{name}", text
+    if options.server is not None:
+        yield from server_templates(options.server)
+
+
+def _server_commands(options: CommandOptions) -> list[tuple[str, CommandLine]]:
+    return [] if options.server is None else [("argv", options.server.argv), *options.server.steps]
 
 
 def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:

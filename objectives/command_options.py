@@ -11,6 +11,7 @@ from objectives.figure import Figure
 from objectives.file_options import FileOptions
 from objectives.mentions.count import Count
 from objectives.mentions.words import CommandLine, VariableName
+from objectives.server_options import ServerOptions
 
 
 class _Section(BaseModel):
@@ -73,6 +74,7 @@ class CommandOptions(_Section):
         environment: Its environment variables.
         files: Files that are written into the run's folder first.
         prepare: Commands that run in that folder before the measured one.
+        server: The server that the command is the load of.
         ranks: MPI ranks; the MPI start command then starts the program.
         threads: Threads of each rank. A run has `ranks * threads / threads_per_core` cores.
         threads_per_core: Hardware threads used of each core.
@@ -93,6 +95,7 @@ class CommandOptions(_Section):
     environment: dict[VariableName, str] = Field(default_factory=dict)
     files: list[FileOptions] = Field(default_factory=list)
     prepare: list[CommandLine] = Field(default_factory=list)
+    server: ServerOptions | None = None
     ranks: Count | None = None
     threads: Count = 1
     threads_per_core: Count = 1
@@ -112,6 +115,11 @@ class CommandOptions(_Section):
     def counts(self) -> dict[str, Count | None]:
         """The counts of a run, by the names of the options."""
         return {name: getattr(self, name) for name in ("ranks", "threads", "threads_per_core", "nodes", "gpus")}
+
+    @property
+    def run_values(self) -> tuple[str, ...]:
+        """The names of the values that only a run knows, such as the port of its server."""
+        return self.server.run_values if self.server is not None else ()
 
     @property
     def progress_pattern(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from launchers import Job
@@ -63,6 +64,7 @@ def with_software(job: Job, software: LoadedSoftware) -> Job:
         job,
         argv=software.command(job.argv, job.folder),
         prepare=tuple(software.command(step, job.folder) for step in job.prepare),
+        server=None if job.server is None else job.server.map_commands(partial(software.command, folder=job.folder)),
         environment={**software.secrets, **software.variables, **job.environment},
         software=software,
     )

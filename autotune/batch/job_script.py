@@ -17,6 +17,7 @@ from launchers.batch_systems.system import WinnerRequest
 from launchers.mpi import MpiFlavour, mpi_environment
 from launchers.mpi_command import mpi_argv
 from launchers.secret import MASK, is_masked, mask_secrets
+from launchers.server import PORT
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from objectives.efficiency.library import without_library
@@ -34,6 +35,9 @@ _MODULES = "# module load ...  (if the programs below come from modules)"
 _MASKED = '"${SECRET:?set it before: the measured command held a secret, which is not stored}"'
 # Variables that MPI needs only for root are no part of the winner: any other user ID leaves them out.
 _A_USER = 1
+# A script for a server begins with its port, which each measured run chose for itself.
+_PORT = f"{{{PORT}}}"
+_USUAL_PORT = 8080
 # A production run uses neither the checkpoints nor the random seed of tuning.
 _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 
@@ -178,25 +182,42 @@ def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def start_environment(job: Mapping[str, Any], mpi: MpiFlavour) -> dict[str, str]:
-    """Return a job's own variables and those that its MPI start command needs."""
-    return own_environment(job) | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
+    """Return a job's own variables, those of its server, and those that its MPI start command needs."""
+    server = (job.get("server") or {}).get("environment", {})
+    return own_environment(job) | server | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
 
 
 def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
     environment = start_environment(job, mpi)
-    command = mpi_argv(mpi, job_from_description(job))
+    command, server = mpi_argv(mpi, job_from_description(job)), job.get("server")
+    copies = [_copy_lines(name, original, folder) for name, original in job.get("copies", ())]
+    exports = [line for name, value in sorted(environment.items()) for line in _export_lines(name, value, folder)]
+    steps = [" ".join(_quote(word, folder) for word in step) for step in job["prepare"]]
+    if not server:
+        return [*copies, *exports, *steps, " ".join(_quote(word, folder) for word in command)]
+    # What was tuned is the server, so the script starts it, to stay.
     return [
-        *(_copy_lines(name, original, folder) for name, original in job.get("copies", ())),
-        *(line for name, value in sorted(environment.items()) for line in _export_lines(name, value, folder)),
-        *(" ".join(_quote(word, folder) for word in step) for step in job["prepare"]),
-        " ".join(_quote(word, folder) for word in command),
+        f'port="${{PORT:-{_USUAL_PORT}}}"',
+        *copies,
+        *(f'sed -i "s/{_PORT}/$port/g" {shlex.quote(name)}' for name in server["files"]),
+        *exports,
+        *steps,
+        *(f"# its warm-up: {_in_comment(step)}" for step in server["warm_up"]),
+        f"# the load that it was measured with: {_in_comment(command)}",
+        f"exec {' '.join(_quote(word, folder) for word in server['argv'])}",
     ]
+
+
+def _in_comment(words: Sequence[str]) -> str:
+    return shlex.join(words).replace("\n", " ")
 
 
 def _quote(word: str, folder: str) -> str:
     """Quote a word for the shell; replace the measured run's folder by the new one, and masks by `$SECRET`."""
     if folder in word:
         return '"$run"'.join(part and _quote(part, folder) for part in word.split(folder))
+    if _PORT in word:
+        return '"$port"'.join(part and _quote(part, folder) for part in word.split(_PORT))
     return _MASKED.join(part and shlex.quote(part) for part in word.split(MASK)) if MASK in word else shlex.quote(word)
 
 

@@ -77,11 +77,11 @@ def site_of(study: StudyFile, form: str, name: str | None = None, account: str |
 
 def _command(job: dict[str, Any]) -> list[str]:
     # Leave out variables with the folder of the measured run, and secrets, which the user's shell has.
-    environment = {
-        name: value for name, value in own_environment(job).items() if job["folder"] not in value and value != MASK
-    }
+    server = job.get("server") or {}
+    own = own_environment(job) | server.get("environment", {})
+    environment = {name: value for name, value in own.items() if job["folder"] not in value and value != MASK}
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))] if environment else []
-    return [*variables, *mpi_argv(script_flavour(job), job_from_description(job))]
+    return [*variables, *(server.get("argv") or mpi_argv(script_flavour(job), job_from_description(job)))]
 
 
 def _figures(summary: Summary) -> list[str]:
@@ -141,7 +141,7 @@ def _remarks(summary: Summary, job: Mapping[str, Any], site: Site | None) -> lis
         remarks.append(f"doubt: {summary.taken_doubt}")
     if site is not None and site.account == PROJECT:
         remarks.append(f"replace {PROJECT} by the project to charge, or use autotune best --account NAME")
-    texts = [part.get(key) for part in (job, *job.get("parts", ())) for key in ("argv", "prepare", "files")]
+    texts = [part.get(key) for part in (job, *job.get("parts", ())) for key in ("argv", "prepare", "server", "files")]
     per_core = job["resources"].get("threads_per_core", 1)
     if per_core > 1:
         remarks.append(f"measured with {per_core} hardware threads of each core: the job must be allowed to use them")

@@ -13,7 +13,19 @@ from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import host_state
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
-from launchers import STDOUT, EndReason, Job, JobState, JobStatus, Launcher, LaunchError, MpiStart, Place, Resources
+from launchers import (
+    STDOUT,
+    EndReason,
+    Job,
+    JobState,
+    JobStatus,
+    Launcher,
+    LaunchError,
+    MpiStart,
+    Place,
+    Resources,
+    Server,
+)
 from launchers.batch import RefusedError
 from launchers.batch.job_ends import was_ended_by_others
 from launchers.card import Card
@@ -343,7 +355,8 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None, *, on_site: bool =
     }
     variables = dict(job.software.changes.variables) if job.software else {}
     for one in (*job.parts, job):
-        described = without_secrets(described, {**variables, **one.environment}, one.tuned)
+        served = one.server.environment if one.server else {}
+        described = without_secrets(described, {**variables, **one.environment, **served}, one.tuned)
     return described
 
 
@@ -353,6 +366,7 @@ def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
         "environment": mask_secrets(job.environment, job.tuned),
         **({"tuned": sorted(job.tuned)} if job.tuned else {}),
         "prepare": [list(step) for step in job.prepare],
+        **({"server": _server_of(job.server, job.tuned)} if job.server else {}),
         "setup": list(job.software.script) if job.software else [],
         "mpi": asdict(job.mpi) if job.mpi else None,
         "flavour": flavour_record(flavour) if job.mpi and flavour else None,
@@ -362,6 +376,10 @@ def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
         "copies": [list(copy) for copy in job.copies],
         **({"progress_file": job.progress_file} if job.progress_file != STDOUT else {}),
     }
+
+
+def _server_of(server: Server, tuned: frozenset[str]) -> dict[str, Any]:
+    return asdict(server) | {"environment": mask_secrets(server.environment, tuned)}
 
 
 def _resources(stored: Mapping[str, Any]) -> Resources:
@@ -382,6 +400,7 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         environment=dict(stored["environment"]),
         tuned=frozenset(stored.get("tuned", ())),
         prepare=tuple(tuple(step) for step in stored["prepare"]),
+        server=Server.from_dict(stored["server"]) if stored.get("server") else None,
         progress_file=stored.get("progress_file", STDOUT),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=_resources(stored["resources"]),

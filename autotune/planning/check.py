@@ -369,7 +369,8 @@ def _plan_without_runs(options: CommandOptions, files: tuple[RunFile, ...]) -> P
     with suppress(ValueError):  # an unreadable template is reported already
         mentioned = find_mentions(options, files)
     facts = dict.fromkeys(options.facts, False)
-    return Plan(CommandObjective(options, files), (), (), facts, {}, mentions=mentioned)
+    values = options.run_values
+    return Plan(CommandObjective(options, files), (), (), facts, {}, mentions=mentioned, run_values=values)
 
 
 def _as_file_problem(problem: Problem, study: StudyFile) -> Problem:

@@ -29,8 +29,10 @@ def study_warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterato
         # A value that is itself an option may be left out without leaving another word behind.
         missing = {p.name for p in space.parameters if p.may_be_missing and not str(p.values[0]).startswith("-")}
         unset = {name for name in (*missing, *space.derived) if space.behind(name) & missing}
-        for words in (study.tuned_options.get("argv", []), *study.tuned_options.get("prepare", [])):
-            yield from find_dangling_options(words, unset)
+        for table in (study.tuned_options, study.tuned_options.get("server", {})):
+            groups = [table.get(key, []) for key in ("prepare", "warm_up", "reset")]
+            for words in (table.get("argv", []), *(step for group in groups for step in group)):
+                yield from find_dangling_options(words, unset)
         yield from idle_rules(space, study.space)
     # An objective with parameters of its own need not mention them in its options.
     if space is not None and (study.objective == registry.COMMAND or (plan.mentions and not plan.parameters)):
@@ -113,7 +115,8 @@ def uncopied_files(job: Job, folders: Sequence[Path]) -> Iterator[str]:
     """
     prepared = {word for step in job.prepare for word in step}
     named = [word for step in job.prepare for word in _relative_paths(step)]
-    named += [word for word in _relative_paths(job.argv) if word not in prepared]
+    others = [job.argv, *(job.server.commands if job.server else ())]
+    named += [word for argv in others for word in _relative_paths(argv) if word not in prepared]
     for name in dict.fromkeys(named):
         home = next((folder for folder in folders if _is_file(folder / name)), None)
         if home is not None and not (job.folder / name).exists():

@@ -83,7 +83,7 @@ def _missing(jobs: tuple[Job, ...], usual: tuple[Job, ...], value: Value) -> Ite
         for variable in (f"{name}={text}" for name, text in job.environment.items() if str(value) in text):
             if (compiler := _COMPILER.match(variable)) and not _is_program(compiler[1], job):
                 yield f"program {compiler[1]!r}"
-        for words, usual_words in zip((job.argv, *job.prepare), (other.argv, *other.prepare), strict=False):
+        for words, usual_words in zip(job.commands, other.commands, strict=False):
             called = [words[0], *(match[1] for word in words[1:] if (match := _COMPILER.match(word)))]
             yield from (f"program {one!r}" for one in called if str(value) in one and not _is_program(one, job))
             if len(words) != len(usual_words):  # a word that only one of them has would shift the others

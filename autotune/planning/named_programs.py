@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from launchers.secret import ENVIRONMENT, mask_tables
 
-_COMMANDS = frozenset({"argv", "prepare", "command", "made_by", "python", "program", "server"})
+_COMMANDS = frozenset({"argv", "prepare", "command", "made_by", "python", "program", "server", "warm_up", "reset"})
 _SOFTWARE = frozenset({"modules", "spack", "spack_environment", "container", "runtime", "programs", "libraries"})
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -22,7 +22,8 @@ def named_programs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
         is_code = inner == "sampler.name" and ":" in str(value)
         is_site = inner == "launcher.site"
         is_environment = key == ENVIRONMENT and isinstance(value, Mapping)
-        if value and (key in _COMMANDS | _SOFTWARE or is_code or is_site or is_environment):
+        is_command = key in _COMMANDS | _SOFTWARE and not (key == "server" and isinstance(value, Mapping))
+        if value and (is_command or is_code or is_site or is_environment):
             yield inner, _as_text(mask_tables({key: value})[key])
         elif not inner.startswith("space."):
             yield from named_programs(value, inner)

@@ -51,6 +51,8 @@ def provenance(summary: Summary, runs: Sequence[Run], used: Run | None) -> Secti
                 flavour = recorded_flavour(job)
                 command = mpi_argv(flavour, job_from_description(job))
                 parts.append(Code(shlex.join(command), f"The command of the {which}"))
+                if server := job.get("server"):
+                    parts.append(Code(shlex.join(server["argv"]), f"The server of the {which}"))
                 parts += _facts(f"Environment of the {which}", start_environment(job, flavour))
     return Section("provenance", "With what it was measured", tuple(parts))
 

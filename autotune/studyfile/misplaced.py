@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from autotune.studyfile.model import StudyFile
 from objectives.command_options import CommandOptions
+from objectives.server_options import ServerOptions
 from spaces.parameters.errors import in_table
 from spaces.parameters.problem import Problem, UnknownKeyProblem
 
@@ -48,6 +49,7 @@ def _place(table: str) -> str:
 def _tables() -> Iterator[tuple[str, type[BaseModel]]]:
     yield "", StudyFile
     yield "options", CommandOptions
+    yield "options.server", ServerOptions
     for name, field in StudyFile.model_fields.items():
         for one in (field.annotation, *get_args(field.annotation)):
             if isinstance(one, type) and issubclass(one, BaseModel):

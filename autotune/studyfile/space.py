@@ -64,6 +64,7 @@ def join_space(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tu
     except SpaceError as error:
         errors.extend(error.problems)
     known = {*_parameters(study, plan), *derived, *facts}
+    errors.extend(_run_value_errors(study, plan))
     errors.extend(_mention_errors([*plan.mentions, *mentioned_terms(study)], known))
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
@@ -88,6 +89,15 @@ def join_space(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tu
             errors.extend(error.problems)
     msg = f"the space of study {study.name!r} has errors:"
     raise StudyFileError(msg, errors)
+
+
+def _run_value_errors(study: StudyFile, plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each name of the space that already stands for a value which only a run knows."""
+    for name in plan.run_values:
+        wrong = f"{{{name}}} is a value that each run gives its server: call this something else"
+        for table, names in (("parameters", study.space.parameters), ("derived", study.space.derived)):
+            if name in names:
+                yield Problem(wrong, f"space.{table}.{name}")
 
 
 def _mention_errors(mentions: Sequence[Mention], known: set[str]) -> Iterator[Problem]:

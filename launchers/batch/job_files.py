@@ -12,6 +12,7 @@ from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job
 from launchers.node import CLAIM_FILE, JOB_FILE
 from launchers.secret import write_private
+from launchers.server import RECORD_FILE
 from launchers.steps import STEPS_FILE
 from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 
@@ -24,7 +25,7 @@ ANSWER_FILE = ".autotune-submitted"
 
 _OF_A_RUN = frozenset(
     {
-        *(STATUS_FILE, AFFINITY_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, GONE_FILE),
+        *(STATUS_FILE, AFFINITY_FILE, STEPS_FILE, RECORD_FILE, ANSWER_FILE, CLAIM_FILE, GONE_FILE),
         *(QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR),
     }
 )

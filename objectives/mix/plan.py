@@ -59,6 +59,7 @@ def join_inputs(inputs: Sequence[PlannedInput]) -> Plan:
         output_files=tuple(f"{one.name}/{file}" for one in inputs for file in (STDOUT, STDERR, *one.plan.output_files)),
         mentions=tuple(dict.fromkeys(name for plan in plans for name in plan.mentions)),
         notes=(*_merge_remarks((one.name, one.plan.notes) for one in inputs), *space.notes),
+        run_values=tuple(dict.fromkeys(name for plan in plans for name in plan.run_values)),
         name_errors=_unknown(plans),
         alike=partial(_alike, tuple(zip(mixed, plans, strict=True))) if all(plan.alike for plan in plans) else None,
         installation=tuple(name for name in plans[0].installation if name in space.facts),

@@ -74,6 +74,7 @@ def test_the_worked_examples_ship():
         "flags",
         "hpl",
         "pgbench",
+        "redis",
         "checkpoint",
         "inference",
         "ensemble",

@@ -10,7 +10,7 @@ GUIDE = Page.read("docs/own-program.md").text
 
 
 def test_the_guide_names_every_example_and_its_files_exist():
-    for name in ("stream", "flags", "hpl", "pgbench", "gromacs", "lammps", "fftw"):
+    for name in ("stream", "flags", "hpl", "pgbench", "redis", "gromacs", "lammps", "fftw"):
         assert f"| `{name}` |" in GUIDE
         text = studyfile.catalogue()[name].read_text(encoding="utf-8")
         assert text.startswith("#")

@@ -59,12 +59,7 @@ SMALLER = {
     "gromacs": {"inputs/water.mdp": ("nsteps        = 1000", "nsteps        = 600")},
     "hpl": {"inputs/hpccinf.txt": ("1500 ", "200 ")},
     "lammps": {"inputs/in.melt": ("0 16 0 16 0 16", "0 8 0 8 0 8")},
-    "pgbench": {
-        "pgbench.toml": (
-            '"--scale", "5", "--clients", "4", "--seconds", "5"',
-            '"--scale", "1", "--clients", "4", "--seconds", "1"',
-        )
-    },
+    "pgbench": {"pgbench.toml": ('"--seconds", "5"', '"--seconds", "1"')},
     "ph": {
         "inputs/si-scf.in": ("4 4 4 1 1 1", "2 2 2 1 1 1"),
         "inputs/si-ph.in": ("1d-14", "1d-10"),
@@ -115,8 +110,6 @@ def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):
     assert run["metrics"][0]["name"] == metric
     assert run["metrics"][0]["value"] > 0
     assert name not in {"gromacs", "lammps"} or run["steps"] > 10
-    left = list(Path(tempfile.gettempdir()).glob("autotune-pgbench-*")) if name == "pgbench" else []
-    assert [folder for folder in left if folder.stat().st_uid == os.geteuid()] == []
 
 
 @pytest.mark.skipif(

@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SESSIONS: tuple[type[Session], ...] = (
     sessions.Local,
     sessions.Ranks,
+    sessions.Serving,
     sessions.Batch,
     sessions.OnServer,
     Supervised,

@@ -34,6 +34,9 @@ ROLES: Mapping[str, Callable[[Words], bool]] = {
     "shim": _runs("supervision/shim.py"),
     "study": lambda words: b"study" in words and b"--status" in words,
     "answer": lambda words: b"answer-of-sbatch" in words,
+    "driver": _runs("launchers/server.py"),
+    "server": _runs("/tiny_server.py"),
+    "load": lambda words: _runs("/work.py")(words) and not _runs("launchers/server.py")(words),
     "start command": lambda words: Path(os.fsdecode(words[0])).name.encode() in _START_COMMANDS,
 }
 

@@ -1,5 +1,6 @@
 """The sessions whose processes are killed, started as users start them, and a program with recorded times."""
 
+import json
 import os
 import sys
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 from launchers.detect import detect
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.fakes.state import State
-from tests.support import postgres
+from tests.support import postgres, tiny_server
 from tests.support.faults import server_database
 from tests.support.faults.queue import called
 from tests.support.faults.recorded import LAUNCHES
@@ -115,6 +116,18 @@ class Ranks(Local):
     def why_not(cls) -> str | None:
         """Return why this machine starts no ranks."""
         return None if detect() else "no MPI start command"
+
+
+class Serving(Local):
+    """The same with the program as the load of a server."""
+
+    name = "server"
+    roles = ("server", "load", "driver", "coordinator")
+
+    def prepare(self, folder: Path, token: str) -> None:
+        """Write the program, which runs a little longer, and the study file."""
+        words = [sys.executable, "-I", "-S", str(Path(tiny_server.__file__)), "{port}"]
+        write_study(folder, token, 0.2, f"server = {{ argv = {json.dumps(words)} }}")
 
 
 class Batch(Session):
