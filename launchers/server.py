@@ -9,7 +9,7 @@ of their own. A record says what happened, so that a server that failed is disti
 """
 
 # The job's folder is the current folder, and pathlib takes longer to import than this program to start.
-# ruff: noqa: PTH105, PTH107, PTH108, PTH110, PTH111, PTH118, PTH120, PTH123, PTH202
+# ruff: noqa: PTH104, PTH105, PTH107, PTH108, PTH110, PTH115, PTH118, PTH120, PTH123, PTH202, PTH208
 
 import ctypes
 import json
@@ -56,9 +56,10 @@ _KILL_PATIENCE_S = 30.0
 _SETTLE_S = 0.5  # a load that fails because its server dies may end first
 _FINE = 1.01  # a bracket of loads as narrow as this is not divided further
 _LINE_CHARACTERS = 10_000
-_CHUNK_BYTES = 2**20
+_CHUNK_BYTES = 2**22
 _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
 
 
@@ -214,7 +215,10 @@ class _Run:
         while True:
             is_ready = kind == "port" and _answers(port)
             is_ready = is_ready or (kind == "url" and _has_page(fill_in(text, self._values), give_up_at))
-            for line in next(lines):
+            # Another program may have taken the port in between; then the server is about to end.
+            is_ready = is_ready and _listens(descendants(os.getpid()), port)
+            new = next(lines)
+            for line in new:
                 if any(one.search(line) for one in failures):
                     raise _ServerFailure("server-failure", "reported a failure before it was ready")
                 is_ready = is_ready or (sign is not None and sign.search(line) is not None)
@@ -228,7 +232,8 @@ class _Run:
                 raise _ServerFailure("server-not-ready", f"was not ready within {within} ({_sign(kind, text)})")
             self._check_log()
             self._wait(lambda: not self._is_alive(), pause_s)
-            pause_s = min(1.5 * pause_s, longest_s)
+            # A long log is read on at once.
+            pause_s = _PAUSES_S[0] if new else min(1.5 * pause_s, longest_s)
 
     def _run_load(self, out: str | None, err: str | None) -> tuple[int, float]:
         """Reset the server and run the load; return its exit code and how many seconds it took."""
@@ -410,6 +415,27 @@ def _answers(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("localhost", port), timeout=_PROBE_S):
         return True
     return False
+
+
+def _listens(pids: list[int], port: int) -> bool:
+    """Whether one of these processes listens on a port, or nobody can tell."""
+    sockets = set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError), open(f"/proc/net/{name}", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+            sockets |= {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}") and row[3] == _LISTENS}
+    for pid in pids:
+        try:
+            files = os.listdir(f"/proc/{pid}/fd")
+        except FileNotFoundError:
+            continue
+        except OSError:  # another user's
+            return True
+        for file in files:
+            with suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{file}") in sockets:
+                    return True
+    return not sockets
 
 
 def _has_page(url: str, until: float) -> bool:

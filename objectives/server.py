@@ -81,20 +81,20 @@ def _search_problems(
 ) -> Iterator[Problem]:
     place, name = f"{PLACE}.highest", highest.name
     metrics = [metric.name for metric in options.metrics]
+    words = [*flatten(options.argv), *options.environment.values(), *(w for s in server.reset for w in flatten(s))]
     if not name.isidentifier() or name == PORT:
         yield Problem(f"a load cannot be called {name!r}: letters, digits and _, and not {PORT}", f"{place}.name")
     elif name in metrics:
         wrong = f"{name!r} is a metric already: the highest load becomes the first metric, by its own name"
         yield Problem(wrong, f"{place}.name")
+    elif name not in file_names | {found for word in words for found in _names(word)}:
+        yield Problem(f"no word of the load mentions {{{name}}}, so all loads would be the same", f"{place}.name")
     if highest.low >= highest.high:
         yield Problem(f"the search ends above its begin, from = {highest.low:g}; got {highest.high:g}", f"{place}.to")
     for kept in highest.keep:
         if kept not in metrics:
             wrong = f"no metric of options.metrics is called {kept!r}: they are {', '.join(metrics) or 'none'}"
             yield Problem(wrong, f"{place}.keep.{kept}")
-    words = [*flatten(options.argv), *options.environment.values(), *(w for s in server.reset for w in flatten(s))]
-    if name not in file_names | {found for word in words for found in _names(word)}:
-        yield Problem(f"no word of the load mentions {{{name}}}, so all loads would be the same", f"{place}.name")
     once = [pair for pair in server_templates(server) if not pair[0].startswith(f"{PLACE}.reset.")]
     for path, text in once:
         if name in _names(text):

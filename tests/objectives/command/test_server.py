@@ -78,7 +78,7 @@ def test_a_load_is_measured_while_its_server_runs(tmp_path):
     assert outcome.details["started_s"] > 0
     assert (tmp_path / SERVER_FILE).stat().st_mode & 0o077 == 0, "it may have secrets"
     port = int((tmp_path / SERVER_LOG).read_text().split()[-1])
-    assert socket.socket().connect_ex(("127.0.0.1", port)) != 0
+    assert not driver._answers(port)
 
 
 @pytest.mark.parametrize(
@@ -193,16 +193,16 @@ def test_a_port_that_another_program_takes_in_between_is_nobodys_fault(tmp_path)
 
 def test_the_port_reaches_files_variables_and_other_commands(tmp_path):
     config = {"name": "conf/a.conf", "text": "listen {port};\n{{ mode {mode} }}\n"}
-    other = {"name": "b.conf", "text": "port @port@\n{port}\n", "delimiters": ["@", "@"]}
+    other = {"name": "b.conf", "text": "port @port@\n", "delimiters": ["@", "@"]}
     untouched = {"name": "c.conf", "text": "{port}\n", "delimiters": []}
-    show = ["sh", "-c", "cat conf/a.conf b.conf c.conf; echo $ADDRESS $MODE; env | grep -c MODE="]
+    show = ["sh", "-c", "cat conf/a.conf b.conf c.conf; echo $ADDRESS $MODE; env | grep -c MODE= || true"]
     outcome = outcome_of(
         tmp_path, files=[config, other, untouched], warm_up=[show], environment={"ADDRESS": "x:{port}", "MODE": "{mode}"}
     )
     assert outcome.complete, outcome.message
     port = (tmp_path / SERVER_LOG).read_text().split()[-1]
     said = (tmp_path / STEPS_LOG).read_text()
-    assert said == f"listen {port};\n{{ mode serves }}\nport {port}\n{{port}}\n{{port}}\n\n0\n", "its variables are its own"
+    assert said == f"listen {port};\n{{ mode serves }}\nport {port}\n{{port}}\n\n0\n", "its variables are its own"
 
 
 @pytest.mark.parametrize(("capacity", "highest"), [(10, 20), (3, 6), (0.5, 1), (1000, 64)])
@@ -237,7 +237,7 @@ def test_a_load_that_fails_in_a_search_breaks_the_limits_but_one_that_is_killed_
 
 
 def test_a_search_keeps_the_files_of_its_loads_apart(tmp_path):
-    write = "open('out.json', 'w').write('{\"p99\": ' + sys.argv[1] + '}')"
+    write = "open('out.json', 'w').write('{{\"p99\": ' + sys.argv[1] + '}}')"
     load = [*PYTHON, "-c", f"import sys; {write}", "{rate}"]
     metric = {"name": "p99_ms", "json": "p99", "file": "out.json"}
     objective = plan(
@@ -341,5 +341,6 @@ def test_two_runs_at_once_have_ports_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda count: b"\0" * (count - 1) + bytes([numbers.pop(0)]))
     numbers = [7, 7, 9]
     first, second = (driver._Run({}, []) for _ in range(2))
-    taken = [first._take_port(), second._take_port()]
-    assert [port - 10_240 for port in taken] == [7, 9]
+    assert [run._take_port() - 10_240 for run in (first, second)] == [7, 9]
+    for run in (first, second):
+        run._claim.close()
