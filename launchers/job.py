@@ -129,7 +129,9 @@ class Server:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> "Server":
         """Return the server that `asdict` has described, also after it has been through JSON."""
-        values = {name: tuple(value) if isinstance(value, list | tuple) else value for name, value in stored.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list | tuple) else value for name, value in stored.items()
+        }
         for name in ("warm_up", "reset"):
             values[name] = tuple(map(tuple, stored[name]))
         if search := stored["search"]:

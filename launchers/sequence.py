@@ -48,7 +48,7 @@ def prepare_command(
     limits: Limits,
     python: Sequence[str],
 ) -> list[str]:
-    """Return the command line that runs a job with its preparing steps and its server; write its parts, if any, to its folder.
+    """Return the command line that runs a job with its preparing steps and server; write its parts to its folder.
 
     Args:
         job: The job.
@@ -76,9 +76,7 @@ def prepare_command(
     return [*python, __file__]
 
 
-def _own_command(
-    job: Job, command: Callable[[Job], Sequence[str]], limits: Limits, python: Sequence[str]
-) -> list[str]:
+def _own_command(job: Job, command: Callable[[Job], Sequence[str]], limits: Limits, python: Sequence[str]) -> list[str]:
     """Return the command line of a job without parts, with its server and its preparing steps.
 
     Raises:

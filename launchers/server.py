@@ -9,7 +9,7 @@ of their own. A record says what happened, so that a server that failed is disti
 """
 
 # The job's folder is the current folder, and pathlib takes longer to import than this program to start.
-# ruff: noqa: PTH104, PTH105, PTH107, PTH108, PTH110, PTH115, PTH118, PTH120, PTH123, PTH202, PTH208
+# ruff: noqa: PTH100, PTH104, PTH108, PTH115, PTH118, PTH119, PTH120, PTH123, PTH202, PTH208
 
 import ctypes
 import json
@@ -123,7 +123,7 @@ def next_load(low: float, high: float, kept: Mapping[float, bool], left: int) ->
     return low if bottom is None else None
 
 
-class _ServerFailure(Exception):
+class _ServerFailedError(Exception):
     """The server failed, or what prepares it.
 
     Args:
@@ -155,7 +155,7 @@ class _Run:
         """Run it all; return the exit code of the load that is reported, negative for a signal.
 
         Raises:
-            _ServerFailure: The server failed, or what prepares it.
+            _ServerFailedError: The server failed, or what prepares it.
         """
         began = time.monotonic()
         for name in self._spec["files"]:
@@ -186,7 +186,7 @@ class _Run:
             self._wait(lambda: False, 0.005)
         self._roots = []
 
-    def note_failure(self, failure: _ServerFailure) -> None:
+    def note_failure(self, failure: _ServerFailedError) -> None:
         """Record a failure of the server, once it has been stopped."""
         code, message = failure.code, str(failure)
         if failure.code == "server-died" and _answers(self._port):
@@ -203,7 +203,7 @@ class _Run:
         try:
             self._main = self._spawn(argv, log, log, self._spec["environment"])
         except OSError as error:
-            raise _ServerFailure("server-died", f"{argv[0]}: {error.strerror}", 127) from error
+            raise _ServerFailedError("server-died", f"{argv[0]}: {error.strerror}", 127) from error
         finally:
             os.close(log)
         self._roots = [self._main]
@@ -220,16 +220,16 @@ class _Run:
             new = next(lines)
             for line in new:
                 if any(one.search(line) for one in failures):
-                    raise _ServerFailure("server-failure", "reported a failure before it was ready")
+                    raise _ServerFailedError("server-failure", "reported a failure before it was ready")
                 is_ready = is_ready or (sign is not None and sign.search(line) is not None)
             if not self._is_alive():
                 code = self._ended.get(self._main)
-                raise _ServerFailure("server-died", f"{_ending(code)} before it was ready", code)
+                raise _ServerFailedError("server-died", f"{_ending(code)} before it was ready", code)
             if is_ready:
                 return
             if time.monotonic() >= give_up_at:
                 within = f"{self._spec['ready_within_s']:g} s"
-                raise _ServerFailure("server-not-ready", f"was not ready within {within} ({_sign(kind, text)})")
+                raise _ServerFailedError("server-not-ready", f"was not ready within {within} ({_sign(kind, text)})")
             self._check_log()
             self._wait(lambda: not self._is_alive(), pause_s)
             # A long log is read on at once.
@@ -241,7 +241,9 @@ class _Run:
             self._run_step(step, "reset")
         self.record["phase"] = "load"
         argv = [fill_in(word, self._values) for word in self._command]
-        files = [os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644) for name in (out, err) if name]
+        files = [
+            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644) for name in (out, err) if name
+        ]
         began = time.monotonic()
         try:
             load = self._own = self._spawn(argv, *(files or (1, 2)))
@@ -263,14 +265,14 @@ class _Run:
         try:
             step = self._own = self._spawn(words, log, log)
         except OSError as error:
-            raise _ServerFailure(what, f"{words[0]}: {error.strerror}") from error
+            raise _ServerFailedError(what, f"{words[0]}: {error.strerror}") from error
         finally:
             os.close(log)
         while not self._wait(lambda: step in self._ended or not self._is_alive(), _LOG_TICK_S):
             self._check_log()
         self._check_server(step, f"its {what}")
         if code := self._ended[step]:
-            raise _ServerFailure(what, f"{os.path.basename(words[0])} {_ending(code)}")
+            raise _ServerFailedError(what, f"{os.path.basename(words[0])} {_ending(code)}")
 
     def _check_server(self, client: int, what: str) -> None:
         """Check that the server lives at the end of a process that needs it."""
@@ -278,7 +280,7 @@ class _Run:
             self._wait(lambda: not self._is_alive(), _SETTLE_S)
         if not self._is_alive():
             code = self._ended.get(self._main)
-            raise _ServerFailure("server-died", f"{_ending(code)} during {what}", code)
+            raise _ServerFailedError("server-died", f"{_ending(code)} during {what}", code)
 
     def _find_highest(self, search: dict[str, Any]) -> int:
         """Run several loads; make the highest that keeps its limits that of the job, or the lowest if none does."""
@@ -328,7 +330,7 @@ class _Run:
                 judged: dict[str, Any] = json.load(read)
         except ValueError:
             msg = "the figures of a load could not be read: see stderr"
-            raise _ServerFailure("judge", msg) from None
+            raise _ServerFailedError("judge", msg) from None
         finally:
             os.unlink(answer)
         return judged
@@ -364,7 +366,7 @@ class _Run:
         limit_bytes = self._spec["output_limit_bytes"]
         if os.path.getsize(SERVER_LOG) > limit_bytes:
             msg = f"wrote more than {limit_bytes / 2**20:g} MiB to its log, the limit of every run"
-            raise _ServerFailure("output-limit", msg)
+            raise _ServerFailedError("output-limit", msg)
 
     def _reap(self) -> None:
         with suppress(ChildProcessError):
@@ -431,9 +433,9 @@ def _listens(pids: list[int], port: int) -> bool:
             continue
         except OSError:  # another user's
             return True
-        for file in files:
+        for descriptor in files:
             with suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{file}") in sockets:
+                if os.readlink(f"/proc/{pid}/fd/{descriptor}") in sockets:
                     return True
     return not sockets
 
@@ -448,7 +450,7 @@ def _has_page(url: str, until: float) -> bool:
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout_s)
     try:
         connection.request("GET", f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}")
-        return 200 <= connection.getresponse().status < 400  # noqa: PLR2004  that is what a status means
+        return 200 <= connection.getresponse().status < 400
     except (OSError, http.client.HTTPException):
         return False
     finally:
@@ -508,7 +510,7 @@ def main(command: list[str]) -> int:
     exit_code, failed = 1, None
     try:
         exit_code = run.execute()
-    except _ServerFailure as failure:
+    except _ServerFailedError as failure:
         failed = failure
     finally:
         for number in _ASKED_TO_END:

@@ -256,6 +256,7 @@ def make_plan(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes,
         nodes: The nodes of the machine.
         is_elsewhere: The program is on another machine or inside an image, so it is not looked for here.
     """
+
     def find(argv: Sequence[Word]) -> str | None:
         program = program_of(argv)
         return None if is_elsewhere or "{" in program or is_made_by_run(options, program) else shutil.which(program)

@@ -7,6 +7,7 @@ that they break, or why the load failed; with `is_lost` that was no fault of the
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -28,6 +29,7 @@ def main() -> None:
     highest = HighestOptions.model_validate(options["highest"])
     texts = [read_text(Path(output_of(number, name))) or "" for name in (STDOUT, STDERR)]
     output = Output(texts[0], texts[1], JobStatus(JobState.ENDED, EndReason.EXITED, exit_code), Path())
+    answer: dict[str, Any]
     try:
         metrics = dict(load.measure(output).metrics)
         answer = {"metrics": metrics, "breaks": highest.broken_limit(load.metrics, metrics)}

@@ -159,7 +159,9 @@ def check_server(output: Output, server: ServerOptions) -> dict[str, Any]:
         return record
     if status.reason is EndReason.TIMED_OUT and record.get("phase") in {"start", "warm-up"}:
         when = "before the server was ready" if record["phase"] == "start" else "while the server warmed up"
-        msg = f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s, {when}: {_words(output, SERVER_LOG)}"
+        msg = (
+            f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s, {when}: {_words(output, SERVER_LOG)}"
+        )
         raise TimedOut(msg, code="time-limit")
     if status.reason is not EndReason.EXITED:
         return record

@@ -24,7 +24,9 @@ class ReadyOptions(_Section):
     @property
     def sign(self) -> tuple[str, str]:
         """The sign for the launcher."""
-        return ("url", self.url) if self.url is not None else ("line", self.line) if self.line is not None else (PORT, "")
+        return (
+            ("url", self.url) if self.url is not None else ("line", self.line) if self.line is not None else (PORT, "")
+        )
 
 
 class HighestOptions(_Section):

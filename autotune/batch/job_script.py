@@ -183,7 +183,7 @@ def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
 
 def start_environment(job: Mapping[str, Any], mpi: MpiFlavour) -> dict[str, str]:
     """Return a job's own variables, those of its server, and those that its MPI start command needs."""
-    server = (job.get("server") or {}).get("environment", {})
+    server: dict[str, str] = (job.get("server") or {}).get("environment", {})
     return own_environment(job) | server | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
 
 

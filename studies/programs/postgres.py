@@ -1,11 +1,11 @@
-"""Runs programs of PostgreSQL in the folder `data`: see the study `pgbench`.
+"""Runs programs of PostgreSQL, with the database in the folder `data`: see the study `pgbench`.
 
-    python3 postgres.py initdb -D /proc/self/cwd --username=autotune
-    python3 postgres.py postgres -D /proc/self/cwd -c port=5433
+    python3 postgres.py initdb --username=autotune
+    python3 postgres.py postgres -c port=5433
     python3 postgres.py measure --port 5433 --clients 4 --seconds 5
 
 Debian has most of these programs outside PATH. Root may not run the server, so for root all of them run as user
-postgres. That user may be unable to enter the folders above `data`, so programs call it `/proc/self/cwd`.
+postgres. That user may be unable to enter the folders above `data`, so they find it by an open descriptor.
 
 `measure` runs pgbench, then compares the balances with the history. It prints pgbench's output, and `consistent`.
 """
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 OWNER = "postgres"
+DATA = 9  # a descriptor
 BALANCES = (
     "SELECT sum(abalance) FROM pgbench_accounts",
     "SELECT sum(bbalance) FROM pgbench_branches",
@@ -30,14 +31,16 @@ BALANCES = (
 )
 
 
-def enter_data() -> None:
-    """Make the folder and go there, as the user who may run the server."""
+def open_data() -> None:
+    """Make the folder and pass it on to the program, as the user who may run the server."""
     data = Path("data")
     data.mkdir(mode=0o700, exist_ok=True)
     owner = pwd.getpwnam(OWNER) if os.geteuid() == 0 else None
     if owner is not None:
         os.chown(data, owner.pw_uid, owner.pw_gid)
-    os.chdir(data)
+    os.set_inheritable(os.dup2(os.open(data, os.O_RDONLY), DATA), True)
+    os.environ["PGDATA"] = f"/proc/self/fd/{DATA}"
+    os.chdir("/")
     if owner is not None:
         os.setgroups([owner.pw_gid])
         os.setgid(owner.pw_gid)
@@ -85,9 +88,9 @@ def measure(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    enter_data()
+    open_data()
     if sys.argv[1] == "measure":
         measure(sys.argv[2:])
     else:
         path = program(sys.argv[1])
-        os.execv(path, [path, *sys.argv[2:]])
+        os.execv(path, [path, *sys.argv[2:]])  # noqa: S606  that is what this is for

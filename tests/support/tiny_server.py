@@ -48,7 +48,7 @@ def leave() -> None:
         os._exit(0)
 
 
-def main() -> None:
+def main() -> None:  # noqa: C901  one line a way to fail
     """Serve, or fail as the mode says."""
     port, mode, capacity = int(sys.argv[1]), (*sys.argv[2:3], "serves")[0], (*sys.argv[3:4], "10")[0]
     match mode:

@@ -109,7 +109,12 @@ def test_times_of_a_load_bound_no_run_since_the_server_starts_first():
         ("dies-asked", {}, "server-died", "ended with exit code 3 during the load: double free or corruption"),
         ("serves", {"failure": ["^serving"]}, "server-failure", "the server failed: serving on"),
         ("serves", {"argv": ["./no-such", "{port}"], "prepare": [["true"]]}, "server-died", "no-such: No such file"),
-        ("serves", {"warm_up": [["sh", "-c", "echo no table; exit 4"]]}, "warm-up", "sh ended with exit code 4: no table"),
+        (
+            "serves",
+            {"warm_up": [["sh", "-c", "echo no table; exit 4"]]},
+            "warm-up",
+            "sh ended with exit code 4: no table",
+        ),
         ("serves", {"reset": [["sh", "-c", "echo no table; exit 4"]]}, "reset", "sh ended with exit code 4: no table"),
     ],
 )
@@ -184,7 +189,9 @@ def test_a_port_that_another_program_takes_in_between_is_nobodys_fault(tmp_path)
         job = objective.job({"mode": "serves", "capacity": 1}, Context(tmp_path))
         spec = asdict(job.server) | {"judge": [], "output_limit_bytes": 2**20}
         (tmp_path / SERVER_FILE).write_text(json.dumps(spec))
-        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
     assert left_in(tmp_path) == []
     status = JobStatus(JobState.ENDED, EndReason.EXITED, 1)
     with pytest.raises(InfrastructureError, match=f"another program took port {number}"):
@@ -197,7 +204,10 @@ def test_the_port_reaches_files_variables_and_other_commands(tmp_path):
     untouched = {"name": "c.conf", "text": "{port}\n", "delimiters": []}
     show = ["sh", "-c", "cat conf/a.conf b.conf c.conf; echo $ADDRESS $MODE; env | grep -c MODE= || true"]
     outcome = outcome_of(
-        tmp_path, files=[config, other, untouched], warm_up=[show], environment={"ADDRESS": "x:{port}", "MODE": "{mode}"}
+        tmp_path,
+        files=[config, other, untouched],
+        warm_up=[show],
+        environment={"ADDRESS": "x:{port}", "MODE": "{mode}"},
     )
     assert outcome.complete, outcome.message
     port = (tmp_path / SERVER_LOG).read_text().split()[-1]
@@ -241,7 +251,10 @@ def test_a_search_keeps_the_files_of_its_loads_apart(tmp_path):
     load = [*PYTHON, "-c", f"import sys; {write}", "{rate}"]
     metric = {"name": "p99_ms", "json": "p99", "file": "out.json"}
     objective = plan(
-        {**options(metrics=[metric], highest=HIGHEST), "argv": load}, machine={}, run_job=lambda job: None, folder=tmp_path
+        {**options(metrics=[metric], highest=HIGHEST), "argv": load},
+        machine={},
+        run_job=lambda job: None,
+        folder=tmp_path,
     ).objective
     job = objective.job({"mode": "serves", "capacity": 1}, Context(tmp_path))
     outcome = run_task(Task(0, job, objective), LocalLauncher())
@@ -325,7 +338,7 @@ def test_the_winners_script_starts_the_server_in_the_foreground(tmp_path):
     assert 'sed -i "s/{port}/$port/g" a.conf' in lines
     assert "export MODEL='m serves'" in lines
     assert lines[-3] == "# its warm-up: true 'x y'"
-    assert lines[-1] == f"exec {' '.join(SERVER[:-3])} \"$port\" serves 7"
+    assert lines[-1] == f'exec {" ".join(SERVER[:-3])} "$port" serves 7'
 
 
 def test_secrets_of_a_server_are_not_stored(tmp_path):
