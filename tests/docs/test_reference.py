@@ -126,8 +126,8 @@ def test_keys_of_keys_are_described(heading):
         if model is not None and key not in ELSEWHERE.get(heading, set()):
             sections = re.split(rf"### `\[+options\.{key}\]+`\n", DESCRIBED[heading])
             own = sections[-1].partition("\n### ")[0] if len(sections) > 1 else ""
-            first_cells = " ".join(re.findall(r"^\| (`.+?`) \|", own, re.MULTILINE))
-            told = re.findall(r"`(\w+)`", first_cells) or re.findall(r"\w+", f"{inside} {own}")
+            first_cells = " ".join(re.findall(r"^\| (`.+?) \|", own, re.MULTILINE))
+            told = re.findall(r"`(\w+)", first_cells) or re.findall(r"\w+", f"{inside} {own}")
             assert set(keys_of(model)) <= set(told), key
 
 
