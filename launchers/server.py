@@ -27,10 +27,12 @@ from typing import Any, NoReturn
 
 if __name__ != "__main__":
     from launchers.process_tree import descendants, start_time
+    from launchers.shared_memory import JobSharedMemory
 else:
     # Started by path and isolated, so Python does not search the folder of this file.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from process_tree import descendants, start_time  # type: ignore[import-not-found, no-redef]
+    from shared_memory import JobSharedMemory  # type: ignore[import-not-found, no-redef]
 
     del sys.path[0]
 
@@ -147,6 +149,7 @@ class _Run:
         self._ended: dict[int, int] = {}
         self._main, self._roots, self._own = 0, list[int](), 0
         self._files: dict[str, str] = {}
+        self._memory = JobSharedMemory()
         self._claim: socket.socket | None = None
         self._port = 0
         self.record: dict[str, Any] = {"phase": "start", "started_s": 0.0, "load_s": 0.0, "failure": None}
@@ -180,10 +183,13 @@ class _Run:
         self._wait(lambda: not self._is_alive(), self._spec["stop_within_s"] if self._roots else 0.0)
         give_up_at = time.monotonic() + _KILL_PATIENCE_S
         while (left := descendants(os.getpid())) and time.monotonic() < give_up_at:
+            self._memory.note(left)
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             self._wait(lambda: False, 0.005)
+        # Killed processes could not remove their shared memory themselves.
+        self._memory.remove()
         self._roots = []
 
     def note_failure(self, failure: _ServerFailedError) -> None:
