@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from launchers import STDERR, STDOUT, EndReason, Job, JobState, LineReader, Resources
+from launchers import STDERR, STDOUT, EndReason, Job, JobState, LineReader, Resources, Server
 from launchers.run import run
 from launchers.status import read_status
 from tests.launchers.jobs import STUBBORN, in_folders, python, run_all, wait_for_end, wait_for_output
@@ -40,6 +40,16 @@ def test_both_outputs_are_kept(launcher, folder):
 
 def test_preparation_runs_before_the_job(launcher, folder):
     assert run(launcher, Job(("rm", "made"), folder, prepare=(("touch", "made"),))).exit_code == 0
+
+
+def test_a_server_runs_beside_the_job_and_beside_a_part(launcher, folder):
+    server = Server(python("import time; print('here', flush=True); time.sleep(1000)"), ready=("line", "^here$"))
+    load = Job(("sh", "-c", "grep -x here server.log; exit 3"), folder, server=server)
+    assert run(launcher, load).exit_code == 3
+    assert (folder / STDOUT).read_text() == "here\n"
+    job = parts(folder, first="grep -x here server.log", second="true")
+    assert run(launcher, replace(job, parts=(replace(job.parts[0], server=server), job.parts[1]))).exit_code == 0
+    assert left_in(folder) == []
 
 
 def test_a_job_with_gpus_is_taken_and_sees_their_numbers_by_the_bus(launcher, kind, folder):
