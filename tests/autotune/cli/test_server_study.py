@@ -66,9 +66,7 @@ def test_a_parameter_cannot_have_the_name_of_a_value_that_only_a_run_knows(tmp_p
     line = (STUDY + table).splitlines().index("[space.parameters.port]") + 1
     ended = autotune(tmp_path, "check", "./web.toml")
     assert ended.returncode == 2
-    assert f"line {line}: {{port}} is a value that each run gives its server" in (
-        ended.stdout + ended.stderr
-    )
+    assert f"line {line}: {{port}} is a value that each run gives its server" in (ended.stdout + ended.stderr)
 
 
 def _page(port: int) -> bytes:
