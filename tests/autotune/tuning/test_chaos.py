@@ -12,9 +12,7 @@ pytestmark = [pytest.mark.full, pytest.mark.cores(1)]
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-@pytest.mark.parametrize(
     "target", ["local coordinator", "local supervisor", "ranks start command", "server server", "server load"]
-)
 )
 def test_killed_at_random_instants_nothing_is_lost_doubled_left_or_different(target):
     if target not in targets():
