@@ -25,6 +25,16 @@ def test_system_packages_are_installed_unless_the_user_forbids_it(tmp_path, forb
     assert done.returncode == code
 
 
+def test_no_python_of_it_imports_from_the_current_folder(tmp_path):
+    for name in ("ensurepip", "venv"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
+    words = ["sh", "-euc", f"{function('find_python')}\nfind_python"]
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=True).stdout
+    assert not (tmp_path / "imported").exists()
+    options = re.findall(r'python" (-[\w-]+)', RUN.read_text())
+    assert set(options) == {"-P", "--version"}
+
+
 def test_it_says_how_to_prevent_what_it_installs():
     assert "AUTOTUNE_NO_SYSTEM=1 prevents that" in function("apt_install")
 
@@ -53,7 +63,7 @@ def test_all_tests_go_on_in_three_processes_whatever_else_is_asked_of_them(words
 def test_a_python_of_a_studys_own_is_made_once_and_says_whether_hashes_are_checked(tmp_path, listed, said):
     python = tmp_path / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\n[ "$2" != venv ] || { mkdir -p "$4/bin" && cp "$0" "$4/bin/python"; }\n')
+    python.write_text('#!/bin/sh\n[ "$3" != venv ] || { mkdir -p "$5/bin" && cp "$0" "$5/bin/python"; }\n')
     python.chmod(0o755)
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "mine.txt").write_text(f"{listed}\n")
