@@ -1,5 +1,6 @@
 """Replacing files and removing folders atomically: a reader finds the old or the new content, never a part."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -39,16 +40,28 @@ def replace_file(path: Path, text: str, *, private: bool = False, durable: bool 
         raise
 
 
-def write_output(path: Path, text: str) -> None:
-    """Write a file that the user has named, whole or not at all: an older file stays if that fails.
+def write_output(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a file for the user, whole or not at all: an older file stays if that fails.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file cannot be written, or is a link of another user.
     """
+    refuse_link_of_others(path)
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")  # a pipe or a terminal cannot be replaced
     else:
-        replace_file(path.resolve(), text)
+        # Only a link is resolved: the kernel itself may refuse to follow those above it.
+        replace_file(path.resolve() if path.is_symlink() else path, text, private=private)
+
+
+def refuse_link_of_others(path: Path) -> None:
+    """Refuse to write through a link that another user made, perhaps to a file of this one.
+
+    Raises:
+        OSError: The path is such a link.
+    """
+    if path.is_symlink() and path.lstat().st_uid != os.geteuid():
+        raise OSError(errno.ELOOP, "it is a link of another user: look where it leads")
 
 
 def private_mode(folder: Path) -> int:

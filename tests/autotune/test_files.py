@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from autotune import files
-from autotune.files import discard, replace_file, sweep_discarded
+from autotune.files import discard, replace_file, sweep_discarded, write_output
 
 
 def mode(path):
@@ -46,6 +46,19 @@ def test_a_long_name_is_no_hindrance(tmp_path):
     path = tmp_path / ("n" * 250)
     replace_file(path, "x")
     assert path.read_text() == "x"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives links away")
+def test_an_output_does_not_go_where_the_link_of_another_user_leads(tmp_path):
+    (tmp_path / "profile").write_text("mine")
+    path = tmp_path / "report.html"
+    path.symlink_to("profile")
+    write_output(path, "new")
+    assert (tmp_path / "profile").read_text() == "new"
+    os.lchown(path, 65534, 65534)
+    with pytest.raises(OSError, match="a link of another user"):
+        write_output(path, "newer")
+    assert (tmp_path / "profile").read_text() == "new"
 
 
 def test_the_new_name_is_on_disk_too_when_it_is_to_be_durable(tmp_path, monkeypatch):
