@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from autotune.errors import CannotRunHereError
+from autotune.files import refuse_link_of_others
 from autotune.pictures.chart import Chart
-from autotune.pictures.matplotlib import to_matplotlib
+from autotune.pictures.matplotlib import import_matplotlib, to_matplotlib
 from autotune.pictures.palette import DARK
 from autotune.pictures.predictions import Point, calibration
 
@@ -42,6 +43,7 @@ def save(chart: Chart, path: Path, named_by: str = "--picture") -> None:
     figure = to_matplotlib(chart, title=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        refuse_link_of_others(path)
         with _ignore_missing_glyphs():
             figure.savefig(path, dpi=_DPI, facecolor="white")
     except OSError as error:
@@ -55,8 +57,7 @@ def to_svg(chart: Chart) -> str:
     Text stays text, in the font of the page. Every colour is a CSS variable, `--c0072b2` for #0072b2, with that colour
     as its default. Ids contain the name of the chart, so that a page can have several charts.
     """
-    import matplotlib as mpl  # noqa: PLC0415  takes a second to import
-
+    mpl = import_matplotlib()
     with (
         _ignore_missing_glyphs(),
         mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "autotune", "font.family": ["sans-serif"]}),

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import ceil
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from autotune.pictures.chart import Axis, Band, Bars, Chart, Line, Mark, Panel, Points, Role, Texts, stairs
@@ -38,8 +40,18 @@ _PLAIN = (1e-3, 1e5)
 _NARROW = 100.0
 
 
+@cache
+def import_matplotlib() -> ModuleType:
+    """Return matplotlib without the settings of a file `matplotlibrc`, which others may have left in this folder."""
+    import matplotlib as mpl  # noqa: PLC0415  takes a second to import
+
+    mpl.rcdefaults()
+    return mpl
+
+
 def to_matplotlib(chart: Chart, *, title: bool = False) -> "Figure":
     """Return the figure of a chart, as wide as a page; `title` adds its title, for use in another document."""
+    import_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415  takes a second to import
 
     across = max(1, min(chart.columns, len(chart.panels)))

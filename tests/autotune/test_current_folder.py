@@ -72,6 +72,7 @@ def hostile(tmp_path):
         (folder / name / "__init__.py").write_text(text)
     for name in MODULES:
         (folder / f"{name}.py").write_text(text)
+    (folder / "matplotlibrc").write_text("text.usetex: True\n")  # starts latex
     (folder / "study.toml").write_text(STUDY)
     yield folder
     assert not noted.exists(), noted.read_text()
