@@ -59,6 +59,7 @@ def init(
     from autotune.machines.this_machine import this_machine
     from autotune.planning.command_line import propose_knobs
     from autotune.planning.study_template import example_command, parameter_notes, study_text
+    from launchers.secret import mask_words
 
     words = words_after(context) or list(example_command())
     if target is not None and file is not None:
@@ -75,7 +76,7 @@ def init(
     if name == _STDOUT:
         echo(text)
     else:
-        _write(name, text, force=force)
+        _write(name, text, force=force, private=mask_words(words) != words)
         if (study := proposal.program.study) is not None:
             ships = f"\nA study of this program ships, with more of its knobs: autotune study {study}"
             output().print(ships)
@@ -87,7 +88,7 @@ def init(
         errors().print(f"note: no program {proposal.argv[0]} on this host")
 
 
-def _write(name: str, text: str, *, force: bool) -> None:
+def _write(name: str, text: str, *, force: bool, private: bool) -> None:
     """Write the study file, and print what to do next."""
     path = Path(name)
     if path.suffix != ".toml":
@@ -97,7 +98,7 @@ def _write(name: str, text: str, *, force: bool) -> None:
         msg = f"{name} exists: replace it with --force, give another name, or print with -o -"
         raise StudyFileError(msg)
     try:
-        write_output(path, text)
+        write_output(path, text, private=private)
     except OSError as error:
         msg = f"cannot write {name}: {error.strerror}"
         raise StudyFileError(msg) from error

@@ -4,8 +4,9 @@ import os
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,9 +104,11 @@ def _study_file(name: str, words: Sequence[str]) -> Iterator[str]:
     """Write the study file of a command, unless it is there already; remove it again if the block fails to read it.
 
     Raises:
-        StudyFileError: A study is given as well, the command has no values to try, or there is another such file.
+        StudyFileError: A study is given as well, the command has no values to try, or there is another such file, or
+            one of another user.
     """
     from autotune.planning.study_template import command_in, has_values, study_file_name, study_text
+    from launchers.secret import mask_words
 
     if name:
         msg = f"{name} and a command after --: give one of the two"
@@ -117,17 +120,26 @@ def _study_file(name: str, words: Sequence[str]) -> Iterator[str]:
         )
         raise StudyFileError(msg)
     path, text = Path(f"{study_file_name(words)}.toml"), study_text(words, os.environ)
+    mode = 0o666 if mask_words(words) == words else 0o600
     try:
-        with path.open("x", encoding="utf-8") as file:
+        with open(path, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
             file.write(text)
     except FileExistsError:
+        if path.lstat().st_uid != os.geteuid():
+            msg = f"{path} is of another user: read what it runs, then tune it with autotune study ./{path}"
+            raise StudyFileError(msg) from None
         command = command_in(path.read_text(encoding="utf-8"))
         if command != command_in(text):
-            msg = f"{path} is of: {command or 'another study'}; tune it with autotune study ./{path}, or move it away"
+            about = "another study"
+            with suppress(ValueError):  # of a line that was edited
+                about = shlex.join(mask_words(shlex.split(command))) or about
+            msg = f"{path} is of: {about}; tune it with autotune study ./{path}, or move it away"
             raise StudyFileError(msg) from None
         yield f"./{path}"
         return
     except OSError as error:
+        with suppress(OSError):
+            path.unlink()
         msg = f"cannot write {path}: {error.strerror}"
         raise StudyFileError(msg) from error
     try:

@@ -1,6 +1,9 @@
 """`autotune study -- ./solve --threads {threads=1..8}`: the study file of a command, written on the way."""
 
+import os
+import resource
 import shlex
+import stat
 
 import pytest
 
@@ -36,6 +39,39 @@ def test_an_edited_file_is_used_again(here):
     path.write_text(path.read_text().replace("trials = 20", "trials = 2"))
     again = run_main(*words)
     assert (again.returncode, again.stdout.count("# trial")) == (0, 2), again.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_another_user_is_not_used(here):
+    words = ["study", "--dry-run", "--", "./solve", "{n=1,2}"]
+    run_main(*words)
+    path = here / "solve.toml"
+    path.write_text(path.read_text().replace("# Commands before", 'prepare = [["false"]]\n# Commands before'))
+    os.chown(path, 65534, 65534)
+    again = run_main(*words)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "solve.toml is of another user: read what it runs" in " ".join(again.stderr.split())
+
+
+@pytest.mark.parametrize("words", [("study", "--dry-run", "--"), ("init", "solve.toml", "--")], ids=" ".join)
+def test_a_file_with_a_secret_is_for_this_user_only_and_a_message_does_not_show_it(here, words):
+    assert run_main(*words, "./solve", "--token", "open-sesame-1", "{n=1,2}").returncode == 0
+    path = here / "solve.toml"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "open-sesame-1" in path.read_text()
+    other = run_main("study", "--dry-run", "--", "./solve", "{n=1,2,3}")
+    assert "solve.toml is of: ./solve --token '***' '{n=1,2}'" in " ".join(other.stderr.split())
+
+
+def test_of_a_file_that_cannot_be_written_nothing_is_left(here):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        ended = run_main("study", "--dry-run", "--", "./solve", "{n=1,2}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "cannot write solve.toml: File too large" in " ".join(ended.stderr.split())
+    assert not (here / "solve.toml").exists()
 
 
 @pytest.mark.parametrize(
