@@ -1,5 +1,6 @@
 """The command `autotune`: its subcommands, and how it reports errors."""
 
+import logging
 import sys
 
 import typer
@@ -40,6 +41,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; report a user's mistake by a message and an exit code, without a traceback."""
+    if logging.lastResort is not None:
+        logging.lastResort.addFilter(_make_plain)
     try:
         app()
     except Exception as error:
@@ -52,6 +55,14 @@ def main() -> None:
         # Not by rich, whose import takes longer than to find most mistakes.
         sys.stderr.write(plain(f"autotune: {error}\n"))
         sys.exit(_exit_code(error))
+
+
+def _make_plain(record: logging.LogRecord) -> bool:
+    """Remove invisible characters from a warning, which may quote a storage or a file of others."""
+    from autotune.formatting import plain
+
+    record.msg, record.args = plain(record.getMessage()), ()
+    return True
 
 
 def _exit_code(error: AutotuneError | EntryPointError | OSError) -> ExitCode:

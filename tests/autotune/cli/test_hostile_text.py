@@ -50,7 +50,11 @@ STUDY = ("mine", "--storage", "autotune.db")
 WORDS = {
     "init": [["--output", "-", "--", "printf", HOSTILE.replace("\0", "")]],
     "check": [["./hostile.toml", "--static"], ["./hostile.toml"], ["./runs.toml", "--run"], [HOSTILE]],
-    "study": [["./hostile.toml", "--trials", "1"], ["./runs.toml", "--dry-run"]],
+    "study": [
+        ["./hostile.toml", "--trials", "1"],
+        ["./runs.toml", "--dry-run"],
+        ["--dry-run", "--", "printf", HOSTILE.replace("\0", ""), "{n=1,2}"],
+    ],
     "best": [STUDY, [*STUDY, "--json"]],
     "trials": [STUDY, [*STUDY, "--csv"], [*STUDY, "--runs"], [*STUDY, "--runs", "--format", "csv"], [*STUDY, "--json"]],
     "studies": [["--known"], ["--known", "--markdown"]],
@@ -60,7 +64,11 @@ WORDS = {
     "compare": [["--runs", "1", "--", "printf", HOSTILE.replace("\0", ""), "--", "printf", "x"]],
     "confirm": [STUDY],
     "ablate": [STUDY],
-    "sweep": [[*STUDY, "--over", "x"]],
+    "sweep": [
+        [*STUDY, "--over", "x"],
+        ["--over", "n=1,2", "--repeats", "1", "--", "printf", HOSTILE.replace("\0", ""), "{n}"],
+        ["--over", f"n=1,{HOSTILE[:9]}", "--repeats", "1", "--", "sh", "-c", "printf '\\033[31m' >&2; exit 3", "{n}"],
+    ],
     "watch": [STUDY],
     "cancel": [STUDY],
     "pilot": [["./hostile.toml"]],

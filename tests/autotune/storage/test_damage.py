@@ -21,6 +21,7 @@ from autotune.storage.optuna_storage import open_for_reading
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
+from tests.support import warm
 from tests.support.command_line import run_main
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
@@ -107,6 +108,16 @@ def test_no_value_of_a_storage_gives_a_traceback(tmp_path, sound):
         shutil.copy(sound, path)
         change(path, table, column, lambda value, chance=chance: broken(value, chance))
         read_everything(f"sqlite:///{path}")
+
+
+def test_a_warning_about_damage_has_no_control_characters(tmp_path, sound):
+    path = tmp_path / "autotune.db"
+    shutil.copy(sound, path)
+    change(path, "autotune_runs", "record", lambda text: json.dumps(json.loads(text) | {"\x1b[31m\u202e": 1}))
+    known = warm.autotune(tmp_path, "studies", "--known")
+    assert (known.returncode, "left out: study 'mine'" in known.stderr) == (0, True)
+    assert "\x1b" not in known.stderr
+    assert "\u202e" not in known.stderr
 
 
 @pytest.mark.parametrize(
