@@ -55,6 +55,11 @@ class Answer:
         return self.code in {_UNANSWERED, -signal.SIGKILL, -signal.SIGTERM}
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the command is not there."""
+        return self.code == _MISSING
+
+    @property
     def complaint(self) -> str:
         """Its error message on one line. Some commands repeat it for each job; each of its lines is here once."""
         lines = (self.stderr.strip() or self.stdout.strip() or f"exit code {self.code}").splitlines()

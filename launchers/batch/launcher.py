@@ -74,7 +74,6 @@ _USUAL_DELAY_S = 10.0
 _LONGEST_PAUSE_S = 600.0
 _CANCEL_PATIENCE_S, _REPEAT_CANCEL_S = 120.0, 15.0
 _PAUSE_S, _PAUSE_S_A_JOB = 0.05, 0.001
-_MISSING = 127
 # Later jobs wait for the same reasons as the first ones in the queue.
 _ASKED = 50
 _PREVIEW_MARK = "TOKEN"
@@ -228,7 +227,7 @@ class BatchLauncher:
                 missing.
         """
         if self.cancel_all([job_id])[job_id].state in _IN_QUEUE:
-            missing = self._ending_trouble.code == _MISSING and job_id in self._to_end
+            missing = self._ending_trouble.is_missing and job_id in self._to_end
             within = "" if missing else f" within {_CANCEL_PATIENCE_S:g} s"
             msg = f"job {self._job_by_id(job_id).number} could not be cancelled{within}"
             raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
@@ -244,7 +243,7 @@ class BatchLauncher:
             statuses = self.poll(ids)
             left = [job_id for job_id, status in statuses.items() if status.state in _IN_QUEUE]
             now = self._clock()
-            missing = self._ending_trouble.code == _MISSING and not self._to_end.keys().isdisjoint(left)
+            missing = self._ending_trouble.is_missing and not self._to_end.keys().isdisjoint(left)
             patience_s = min(away_s, _CANCEL_PATIENCE_S) if self.trouble else _CANCEL_PATIENCE_S
             if not left or missing or now - begun_at >= patience_s:
                 return statuses

@@ -30,7 +30,8 @@ class RefusedError(LaunchError):
 def submission_error(scheduler: Scheduler, command: str, answer: Answer) -> LaunchError:
     """Return the error for the answer of a command that submitted no job."""
     message, complaint = f"{command} does not take the job: {answer.complaint}", answer.complaint
-    if answer.is_unknown:
+    # The command was there when the session began, so its folder is away, as the scheduler may be.
+    if answer.is_unknown or answer.is_missing:
         return QueueFullError(message)
     match scheduler.refusal(complaint):
         case Refusal.NO_ROOM:

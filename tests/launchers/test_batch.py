@@ -297,7 +297,8 @@ def test_refusal_quotes_the_scheduler(launcher, queue, submit):
 def test_missing_submit_command_is_reported(clock, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), run_command, clock)
-    with pytest.raises(LaunchError, match="sbatch: No such file"):
+    # A session begins only where there is one.
+    with pytest.raises(QueueFullError, match="sbatch: No such file"):
         launcher.submit(Job(("true",), tmp_path))
 
 
