@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import inf
 from pathlib import Path
 
 from autotune.coordination.runs import RunInFlight
@@ -12,6 +11,7 @@ from autotune.records.occupancy import Occupancy
 from autotune.records.outcome import DISTURBED, SHARED_CORES, Outcome
 from autotune.records.series import WARM_UP
 from autotune.records.study import Run
+from launchers.batch.job_ends import gone_since
 from launchers.cpus import cpu_list
 from launchers.status import read_affinity, read_shared_status
 from objectives.base import FailureKind
@@ -74,12 +74,14 @@ class Neighbours:
 
 
 def _in_flight(folders: Mapping[str, Path]) -> Iterator[tuple[str, Occupancy]]:
-    """Yield the cores of the runs in some folders; a run that ended meanwhile held them until it ended."""
+    """Yield the cores of the runs in some folders; a run held them until it ended, or until its job was gone."""
     for name, folder in folders.items():
         status = read_shared_status(folder)
         affinity = read_affinity(folder) if status is None else status.affinity
-        elapsed_s = inf if status is None else status.usage.elapsed_s
-        occupancy = None if affinity is None else Occupancy.by(affinity, elapsed_s)
+        if affinity is None:
+            continue
+        elapsed_s = gone_since(folder) - affinity.began_at if status is None else status.usage.elapsed_s
+        occupancy = Occupancy.by(affinity, elapsed_s)
         if occupancy is not None:
             yield name, occupancy
 

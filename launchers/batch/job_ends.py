@@ -1,5 +1,6 @@
 """How a job of a scheduler ended, judged from its own status file and the scheduler's report together."""
 
+import math
 import re
 import signal
 import time
@@ -108,6 +109,14 @@ def gone_for_s(folder: Path, number: str) -> float:
     with suppress(OSError, ValueError):
         file.write_text(f"{number} {now}", encoding="ascii")
     return 0.0
+
+
+def gone_since(folder: Path) -> float:
+    """Return since when a job has been gone without a status file, in seconds since 1970; infinite if it is not."""
+    with suppress(OSError, ValueError):
+        _, since = (folder / GONE_FILE).read_text(encoding="ascii").split()
+        return float(since)
+    return math.inf
 
 
 def _duration(seconds: float) -> str:

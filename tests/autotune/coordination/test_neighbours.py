@@ -16,6 +16,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.loop import TuningLoop
 from launchers import Job, Usage
+from launchers.batch.job_ends import GONE_FILE
 from launchers.job import Affinity
 from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 from objectives.base import FailureKind
@@ -83,6 +84,15 @@ def test_a_run_that_shares_a_core_with_one_still_in_flight_does_not_count(tmp_pa
         # The one beside it is disturbed just as well, when it ends.
         beside = neighbours.end(in_flight(tmp_path, "00001"), ended(other))
         assert "as run 00002" in beside.message
+
+
+@pytest.mark.parametrize(("since", "counts"), [(105.0, False), (95.0, True)])
+def test_a_run_shares_no_core_with_one_whose_job_is_gone(tmp_path, since, counts):
+    # Its node has failed, or it was killed: the session waits minutes for its result file.
+    neighbours, ours = Neighbours(), in_flight(tmp_path)
+    neighbours.begin(begun(tmp_path, "00001", bound("0", 80.0)))
+    (tmp_path / "00001" / GONE_FILE).write_text(f"17 {since}")
+    assert neighbours.end(ours, ended(bound("0", 100.0))).complete is counts
 
 
 def test_what_no_core_can_spoil_is_kept(tmp_path):
