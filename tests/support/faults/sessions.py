@@ -103,14 +103,14 @@ def play_machine(folder: Path) -> None:
     """Give this process its own core locks and executor, and record acknowledged runs."""
     from autotune.coordination import places
     from autotune.execution import core_pool
-    from autotune.tuning import session
+    from autotune.tuning import opening
     from tests.support.faults import local
 
     locks = folder / "locks"
     locks.mkdir(exist_ok=True)
     core_pool.user_folder = lambda: locks
     # It scans all processes of the machine, so the number of system calls would vary; none of them is a run.
-    session.end_left_over = lambda runs: 0
+    opening.end_left_over = lambda runs: 0
     places.LocalExecutor = local.LocalExecutor
     note_acknowledged()
 

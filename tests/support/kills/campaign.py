@@ -96,7 +96,7 @@ def start(request: Request, folder: Path) -> Iterator[Report]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "XDG_CONFIG_HOME": str(folder),
         "TMPDIR": str(folder),
-        "KILLS_LOCKS": str(folder / "l"),
+        "AUTOTUNE_USER_FOLDER": str(folder / "l"),
     }
     words = [sys.executable, "-m", __name__, json.dumps(asdict(request)), str(folder)]
     with ExitStack() as stack:

@@ -196,11 +196,7 @@ class OnServer(Batch):
 
 
 def on_one_core() -> None:
-    """Give this process the campaign's core and folder of locks."""
-    from autotune.execution import core_pool
-
-    locks = Path(os.environ["KILLS_LOCKS"])
-    core_pool.user_folder = lambda: locks
+    """Give this process the campaign's core."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
