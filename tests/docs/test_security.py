@@ -285,7 +285,7 @@ def test_tokens_are_long_and_compared_in_constant_time():
 
 def test_installed_packages_have_hashes():
     assert '--require-hashes -r "$root/$lock"' in (ROOT / "run").read_text(encoding="utf-8")
-    for lock in ("run.lock", "test.lock", "bigdata.txt", "inference.txt", "ucx.txt"):
+    for lock in ("run.lock", "test.lock", "bigdata.txt", "inference.txt", "llm.txt", "ucx.txt"):
         text = (ROOT / "requirements" / lock).read_text(encoding="utf-8").replace("\\\n", " ")
         wanted = [line for line in text.splitlines() if re.match(r"\w", line)]
         assert [line.split()[0] for line in wanted if "--hash=sha256:" not in line] == []
