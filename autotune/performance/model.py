@@ -7,7 +7,7 @@ If the same space was measured on other machines, their measurements show how ne
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, isnan
+from math import exp, isnan, log
 
 import numpy as np
 import numpy.typing as npt
@@ -239,9 +239,26 @@ class _View:
         proposals = self._proposals(indices, gains)
         doubts += times.doubts_of(self._cases(indices[~is_known[indices]])) + self.validity.doubts(self.rows[indices])
         promising = self._is_sure(indices, gains) and not doubts
-        why = times.explain(self._cases(indices[:1]), default_case)[:_REASONS]
-        reasons = tuple((name, exp(-sign * part)) for name, part in why)
+        reasons = self._reasons(times, int(indices[0]), sign)
         return self._prediction(proposals, grounds, doubts, promising=promising, reasons=reasons)
+
+    def _reasons(self, times: RunTimes, first: int, sign: float) -> tuple[tuple[str, float], ...]:
+        """Return how many times better the candidate `first` is than with one of its options as in the default.
+
+        The options are those in which they differ, the most important first.
+        """
+        changed = np.flatnonzero(self.rows[first] != self.rows[0])
+        if not len(changed):
+            return ()
+        reset = np.repeat(self.rows[first][None, :], len(changed), axis=0)
+        reset[np.arange(len(changed)), changed] = self.rows[0][changed]
+        cases = DesignMatrix.candidates(self.space, reset, self.setting)
+        parts = sign * times.ratio(cases, self._cases(np.array([first]))).mean
+        names = [self.space.parameters[column].name for column in changed]
+        known = [
+            (name, exp(part)) for name, part in zip(names, parts.tolist(), strict=True) if part and not isnan(part)
+        ]
+        return tuple(sorted(known, key=lambda reason: -abs(log(reason[1]))))[:_REASONS]
 
     def predict_best_measured(self, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the best configurations measured in the setting, if no model predicts the others."""

@@ -149,7 +149,7 @@ def _print(prediction: "Prediction", size: str) -> None:
         output().print(f"the first: {'; '.join(prediction.layout)}")
     if prediction.reasons:
         reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
-        output().print(f"why the first is better or worse than the default: {reasons}")
+        output().print(f"what each option of the first is worth, by the model: {reasons}")
     if not prediction.proposals:
         output().print(f"nothing can be proposed for {prediction.setting.machine}")
         return

@@ -176,16 +176,6 @@ class CostModel:
         means: FloatArray = self.draws(table).mean(axis=0)
         return means
 
-    def difference(self, pair: Table) -> dict[str, float]:
-        """Return each term's part of the difference between the logarithms of two rows of one setting.
-
-        The parts are at the mode and add up exactly, by logarithmic means (Ang & Liu, Energy 26, 2001).
-        """
-        costs = np.exp(self._at_mode(pair))
-        first, second = costs.sum(axis=1)
-        mean = (first - second) / np.log(first / second) if not np.isclose(first, second, rtol=1e-12) else first
-        return dict(zip(self.names, (self.sign * (costs[0] - costs[1]) / mean).tolist(), strict=True))
-
     def slowness(self, table: Table) -> float:
         """Return how many times slower the cases are than with a usual build of their machine, at the mode.
 
@@ -200,11 +190,6 @@ class CostModel:
             if group.name == "build":
                 own += np.append(self.mode[at - size : at], 0.0)[group.places(table.groups["build"])]
         return float(np.exp(np.nanmedian(own - usual)))
-
-    def shares(self, row: Table) -> dict[str, float]:
-        """Return each term's share of the time of one case, at the mode."""
-        costs = np.exp(self._at_mode(row))[0]
-        return dict(zip(self.names, (costs / costs.sum()).tolist(), strict=True))
 
     def _at_mode(self, table: Table, names: Collection[str] = tuple(_SHARES)) -> FloatArray:
         """Return the logarithms of the terms, (m, p), with the rates of the groups with these names, without levels."""

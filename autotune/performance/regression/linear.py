@@ -55,14 +55,6 @@ class LogLinear:
         logarithms: FloatArray = self.mean + self._design_of(table) @ self.weights
         return logarithms
 
-    def difference(self, pair: Table) -> dict[str, float]:
-        """Return each feature's part of the difference between two rows."""
-        first, second = self._design_of(pair)
-        names = self.features.names
-        products = (f"{names[i]} x {names[j]}" for i, j in zip(self.left, self.right, strict=True))
-        parts = (first - second) * self.weights
-        return dict(zip(("constant", *names, *products), parts.tolist(), strict=True))
-
     def _design_of(self, table: Table) -> FloatArray:
         return _design(self.features.of(table.columns), self.left, self.right)
 

@@ -59,8 +59,8 @@ class Prediction:
             if both were measured.
         grounds: Sentences on what the model was fitted on.
         doubts: Sentences on how the setting lies outside the measurements.
-        reasons: Features that make the first proposal better or worse than the default, with their factors, the
-            largest first.
+        reasons: The options in which the first proposal differs from the default, the most important first, with how
+            many times better it is than with that option as in the default.
         layout: How the first proposal divides the problem.
         default_runs: The number of runs of the default in the setting itself.
     """

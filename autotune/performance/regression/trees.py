@@ -70,15 +70,6 @@ class Trees:
         sums: FloatArray = self.booster.predict(xgboost.DMatrix(x), iteration_range=(0, rounds)).astype(float)
         return sums
 
-    def contributions(self, columns: Columns, rounds: int) -> FloatArray:
-        """Return each feature's part of each prediction, (m, d): SHAP values of trees (Lundberg et al. 2020)."""
-        x = self.features.raw(columns)
-        if self.booster is None or rounds == 0:
-            return np.zeros(x.shape)
-        values = self.booster.predict(xgboost.DMatrix(x), pred_contribs=True, iteration_range=(0, rounds))
-        contributions: FloatArray = values[:, :-1].astype(float)
-        return contributions
-
 
 @dataclass(frozen=True)
 class Forest:
@@ -102,8 +93,3 @@ class Forest:
         found = self.trees.predict(xgboost.DMatrix(self.features.raw(table.columns)))
         logarithms: FloatArray = self.mean + found.astype(float)
         return logarithms
-
-    def difference(self, pair: Table) -> dict[str, float]:
-        """Return the difference of two rows as a whole: a forest does not split it by feature."""
-        first, second = self.predict(pair)
-        return {"forest": float(first - second)}

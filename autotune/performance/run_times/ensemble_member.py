@@ -15,14 +15,10 @@ from autotune.performance.run_times.context import Context
 
 
 class Base(Protocol):
-    """A model that predicts logarithms, and explains a difference by the parts of the features."""
+    """A model that predicts logarithms."""
 
     def predict(self, table: Table) -> FloatArray:
         """Return the expected logarithms, (m,); NaN for cases without a prediction."""
-        ...
-
-    def difference(self, pair: Table) -> dict[str, float]:
-        """Return each feature's part of the difference between two rows."""
         ...
 
 
@@ -102,16 +98,3 @@ class EnsembleMember:
         )
         draws = None if drawn is None else replaced.average(drawn.T, len(table)).T
         return replaced.average(logarithms, len(table)), draws
-
-    def difference(self, pair: Table, rounds: int) -> dict[str, float]:
-        """Return each feature's part of the difference between two rows of one setting."""
-        replaced = self.context.replace_unseen(pair)
-        count = len(replaced.table) // 2
-        differences: dict[str, float] = {}
-        for row in range(count):
-            two = replaced.table.only(self.names).at(np.array([row, row + count]))
-            trees = np.diff(self.trees.contributions(two.columns, rounds), axis=0)[0]
-            parts = [*self.base.difference(two).items(), *zip(self.trees.features.names, -trees, strict=True)]
-            for name, part in parts:
-                differences[name] = differences.get(name, 0.0) + float(part) / count
-        return differences

@@ -18,7 +18,6 @@ from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Places, Reader, Table, informative_columns, repeat_words
-from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.blend import (
     CALIBRATED,
     Blend,
@@ -170,18 +169,6 @@ class RunTimes:
     def doubts_of(self, cases: DesignMatrix) -> tuple[str, ...]:
         """Return sentences on parameters of cases that lie outside the measurements."""
         return doubts_of(self.known, cases)
-
-    def explain(self, case: DesignMatrix, reference: DesignMatrix) -> list[tuple[str, float]]:
-        """Return each feature's part of the logarithm of the ratio of two cases, the largest first.
-
-        The parts add up to the logarithm. Those of trees are SHAP values, those of sums of costs logarithmic means.
-        """
-        pair = self._read(case).join(self._read(reference))
-        effects: dict[str, float] = {}
-        for member, (_, rounds), weight in zip(self.members, self.blend.picks, self.blend.weights, strict=True):
-            for name, part in member.difference(pair, ROUNDS[rounds]).items() if weight and member is not None else ():
-                effects[name] = effects.get(name, 0.0) + float(weight) * part
-        return sorted(((name, part) for name, part in effects.items() if part), key=lambda item: -abs(item[1]))
 
     def _estimates(self, cases: DesignMatrix, of: Callable[[Predicted], Estimate]) -> Estimate:
         table = self._read(cases)

@@ -40,9 +40,6 @@ NOTHING = fitted(table().at(np.zeros(0, dtype=np.intp)), np.zeros(0))
 
 def test_without_measurements_it_says_what_is_known_of_the_costs():
     rows = table()
-    assert NOTHING.difference(rows.at(np.array([1, 0])))["computing"] == pytest.approx(
-        truth(rows)[1] - truth(rows)[0], abs=0.05
-    )
     drawn = NOTHING.draws(rows)
     assert np.median(drawn, axis=0) == pytest.approx(truth(rows), abs=0.5)
     # Messages of an unknown build make a prediction less certain.
@@ -99,16 +96,6 @@ def test_rows_with_an_unknown_term_are_left_out_and_not_predicted():
 
 def test_nothing_is_fitted_where_nobody_knows_the_costs():
     assert CostModel.fit(replace(table(), costs=None), truth(table()), np.ones(len(RANKS))) is None
-
-
-def test_parts_of_a_difference_add_up_and_shares_are_a_whole():
-    rows = table(("a", "b"))
-    model = fitted(rows, truth(rows, 0.2, 1.0))
-    pair = rows.at(np.array([5, 0]))
-    terms = sum(model.difference(pair).values())
-    mode = truth(pair, *(float(model.mode[:2][place]) for place in (0, 1)))
-    assert terms == pytest.approx(mode[0] - mode[1], abs=0.6)
-    assert sum(model.shares(rows.at(np.array([3]))).values()) == pytest.approx(1.0)
 
 
 def test_what_was_measured_is_predicted_though_its_parts_are_not_known():

@@ -260,6 +260,13 @@ def test_a_run_that_its_input_stops_before_its_end_is_a_doubt(asked, share, name
     assert [doubt.partition(" should take")[0] for doubt in doubts] == names
 
 
+def test_each_reason_is_an_option_of_the_first_with_what_it_is_worth(asked):
+    found = predict(asked, two(asked), 1)
+    first, reasons = found.proposals[0].configuration, dict(found.reasons)
+    assert reasons.keys() <= {name for name, value in first.items() if value != found.default[name]}
+    assert reasons["x"] == pytest.approx(law(found.default["x"], first["y"]) / law(first["x"], first["y"]), rel=0.2)
+
+
 def test_asking_for_more_than_there_is(asked):
     narrower = restrict(asked, ["x >= 15", "z == 2"])
     assert len(predict(narrower, many(asked), 50).proposals) == 2
