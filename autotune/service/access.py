@@ -19,7 +19,7 @@ from autotune.service.settings import Settings
 from autotune.service.study_manager import READ_ONLY
 from autotune.service.tokens import Grant, TokenBook
 
-_PUBLIC = ("/", "/health")
+_PUBLIC = ("/", "/health", "/docs")
 _PAGE = "/page/"
 _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 # Headers that a proxy adds: then the process at the other end of a Unix socket is not the client.

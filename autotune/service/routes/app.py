@@ -96,9 +96,10 @@ def create_app(settings: Settings) -> FastAPI:
         title="autotune",
         version=__version__,
         description="Studies of this host: start and follow them, ask for predictions, and ask and tell.",
-        docs_url=None,  # its page would load scripts from another site
+        docs_url=None,  # its page would load scripts from another site; `/docs` is the service's own
         redoc_url=None,
         lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.end_streams = end_streams
     app.state.limits = settings.limits
@@ -149,4 +150,7 @@ class ServiceApp(FastAPI):
         description["components"]["schemas"]["Problem"] = Problem.model_json_schema()
         description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         description["security"] = [{"token": []}]
+        for operations in description["paths"].values():
+            for operation in operations.values():
+                operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
         return description

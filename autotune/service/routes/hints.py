@@ -86,7 +86,7 @@ def routes(studies: Studies) -> APIRouter:
         return await answer_long(request, partial(studies.key, name, "hints"), make)
 
     @router.post("/hints", status_code=201, responses=answers(404, 409, 413, 415))
-    async def give(name: StudyName, new: NewHint, request: Request) -> HintState:
+    async def give_hint(name: StudyName, new: NewHint, request: Request) -> HintState:
         """Propose a configuration. The results of earlier hints decide when it is tried, and whether."""
         return await work_long(request, partial(_give, studies, turn, name, new, by(request)))
 

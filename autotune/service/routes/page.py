@@ -4,10 +4,13 @@ import functools
 import gzip
 import hashlib
 import importlib.resources
-from typing import NamedTuple
+import json
+from collections.abc import Mapping
+from html import escape
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 
 from autotune.service.problems import ProblemError
 
@@ -37,12 +40,40 @@ def routes() -> APIRouter:
         """Show the page."""
         return _answer("index.html", request)
 
+    @router.get("/docs")
+    async def show_docs(request: Request) -> HTMLResponse:
+        """Show every request to read; needs no token, since it is the same for every service."""
+        return HTMLResponse(_docs_page(request.app.openapi()))
+
     @router.get("/page/{name}")
     async def show_file(name: str, request: Request) -> Response:
         """Show a file of the page."""
         return _answer(name, request)
 
     return router
+
+
+def _docs_page(description: Mapping[str, Any]) -> str:
+    """Return the OpenAPI description of the service as a page to read: each request, with an example of its body."""
+    parts = []
+    for path, operations in description["paths"].items():
+        for method, operation in operations.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            model = body.get("$ref", "").rpartition("/")[2]
+            examples = description["components"]["schemas"].get(model, {}).get("examples", [])
+            parts.append(f"<section class=card><h2><code>{method.upper()} {escape(path)}</code></h2>")
+            parts.append(f"<p>{escape(operation['description'])}</p>")
+            asked = ", ".join(one["name"] for one in operation.get("parameters", ()) if one["in"] == "query")
+            parts.append(f"<p>Query: <code>{escape(asked)}</code></p>" if asked else "")
+            parts += [f"<pre>{escape(json.dumps(example))}</pre>" for example in examples[:1]]
+            parts.append("</section>")
+    return (
+        "<!DOCTYPE html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        "<title>autotune: requests</title><link rel=stylesheet href=page/style.css>"
+        "<link rel=stylesheet href=page/parts.css><main><h1>Requests</h1>"
+        "<p>Each needs a token but <code>/health</code>. "
+        f"For programs: <code>/openapi.json</code>.</p>{''.join(parts)}</main></html>"
+    )
 
 
 def _answer(name: str, request: Request) -> Response:

@@ -42,12 +42,24 @@ def test_everything_has_a_summary_and_what_is_sent_has_an_example(service):
     for path, methods in found["paths"].items():
         for method, operation in methods.items():
             assert operation["description"], (method, path)
+            assert operation["description"].startswith(operation["summary"]), (method, path)
             if path != "/health":
                 assert {"401", "503"} <= operation["responses"].keys(), (method, path)
             body = operation.get("requestBody")
             if body is not None:
                 name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 assert schemas[name].get("examples"), name
+
+
+def test_operation_ids_are_names_that_a_client_may_have_and_the_docs_list_each_request(service):
+    found = described(service)
+    operations = [operation for methods in found["paths"].values() for operation in methods.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(names) == len(set(names))
+    assert {"list_studies", "start_study", "give_hint", "ask", "tell"} <= set(names)
+    with urllib.request.urlopen(f"{service.url}/docs") as answer:
+        text = answer.read().decode()
+    assert text.count("<section") == len(operations)
 
 
 @pytest.mark.full
