@@ -162,9 +162,9 @@ class Client:
         """Make this number of further trials of a study that does not run."""
         return self._call("POST", _path(name, "extend"), {"trials": trials})
 
-    def confirm(self, name: str) -> Json:
-        """Compare the winner of a study that does not run with the default, in fresh runs."""
-        return self._call("POST", _path(name, "confirm"))
+    def confirm(self, name: str, pairs: int | None = None) -> Json:
+        """Compare the winner of a study that does not run with the default in fresh runs, in `pairs` pairs in all."""
+        return self._call("POST", _path(name, "confirm"), {"pairs": pairs})
 
     def ablate(self, name: str) -> Json:
         """Measure the worth of each changed option of the winner; `ablation` returns the result."""
@@ -201,6 +201,11 @@ class Client:
             page = self._call("GET", f"{_path(name, 'trials')}?{urlencode({'after': after})}")
             yield from page["trials"]
             after = page["next"]
+
+    def table(self, name: str, **query: Json) -> Json:
+        """Return a page of the trials by `where`, `state`, `sort`, `down`, `offset` and `limit`, and their number."""
+        given = {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
+        return self._call("GET", f"{_path(name, 'table')}?{urlencode(given)}")
 
     def trial(self, name: str, trial: int) -> Json:
         """Return a trial with its runs, and the ends of what they printed."""

@@ -25,11 +25,25 @@ class StudyArguments(Arguments):
     study: Study
 
 
+class StudiesArguments(Arguments):
+    """How many studies to list."""
+
+    limit: int = Field(20, ge=1, le=100)
+
+
+class StatusArguments(StudyArguments):
+    """A study, and whether to wait for news of it."""
+
+    wait_s: float = Field(0.0, ge=0, le=50, description="Wait at most so many seconds for `until`.")
+    until: Literal["changed", "ended"] = "ended"
+
+
 class TrialsArguments(StudyArguments):
     """A page of the trials of a study."""
 
-    after: int = Field(-1, ge=-1, lt=2**31, description="List only trials with greater numbers.")
-    limit: int = Field(50, ge=1, le=100)
+    sort: Literal["best", "newest"] = Field("best", description="The order of the trials.")
+    offset: int = Field(0, ge=0, lt=2**31, description="Leave out so many.")
+    limit: int = Field(10, ge=1, le=100)
 
 
 class TrialArguments(StudyArguments):

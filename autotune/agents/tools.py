@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from itertools import islice
+from time import monotonic, sleep
 from typing import Any
 
+from autotune.agents import answers
 from autotune.agents import arguments as given
 from autotune.client import Client, ServiceError
 from autotune.held_folders import temporary_folder
@@ -13,8 +14,17 @@ from autotune.service.scopes import Scope
 
 Json = Any
 _NOT_THERE = 404
-# The fields of a study in a list, which may be long; `study_status` returns all fields.
-_IN_SHORT = ("name", "state", "objective", "ask_tell", "trials", "budget", "speed_up", "interval", "verdict")
+# The fields of a study in a list, and the further ones of its status.
+_IN_SHORT = ("name", "state", "objective", "ask_tell", "trials", "budget", "best", "speed_up", "interval", "verdict")
+_IN_FULL = ("message", "trouble", "phase", "left_s", "noise", "failures", "first_error", "next")
+_OF_TRIAL = ("trial", "state", "configuration", "value", "bound", "speed_up", "confirmed", "breaks", "message")
+_OF_RUN = ("purpose", "state", "value", "bound", "metrics", "message", "disturbance")
+_OF_OUTPUT = ("commands", "stdout", "stderr")
+_OF_VERDICT = ("sentence", "speed_up", "low", "high", "significant", "doubt", "failures")
+_RUNS = 10
+_MEASURED = 3
+_LOOK_S = 1.0
+_AT_WORK = frozenset({"running", "waiting", "pausing", "stopping", "open"})
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class Tool:
         scope: The permission that it needs.
         description: Its purpose, for the agent.
         arguments: The model of its arguments.
+        answer: The model of its answer.
         call: The function that runs it.
     """
 
@@ -41,24 +52,57 @@ class Tool:
     scope: Scope
     description: str
     arguments: type[given.Arguments]
+    answer: type[answers.Answer]
     call: Callable[[ToolContext, Any], Json]
 
 
-def _studies(context: ToolContext, _: given.Arguments) -> Json:
-    return [{name: study[name] for name in _IN_SHORT} for study in context.client.studies()]
+def _studies(context: ToolContext, of: given.StudiesArguments) -> Json:
+    studies = sorted(context.client.studies(), key=lambda study: str(study["newest"]), reverse=True)
+    return {
+        "studies": [_in_short(study) for study in studies[: of.limit]],
+        "left_out": len(studies[of.limit :]) or None,
+    }
+
+
+def _in_short(study: Json) -> Json:
+    metric = study["metric"]
+    direction = "" if metric is None else f"{metric['direction']} {metric['name']} [{metric['unit'] or 1}]"
+    return {**_only(study, _IN_SHORT), "metric": direction}
+
+
+def _only(found: Json, names: tuple[str, ...]) -> Json:
+    return {name: found[name] for name in names if name in found}
 
 
 def _catalogue(context: ToolContext, _: given.Arguments) -> Json:
-    return context.client.catalogue()
+    return {"items": context.client.catalogue()}
 
 
-def _status(context: ToolContext, of: given.StudyArguments) -> Json:
-    return context.client.study(of.study)
+def _status(context: ToolContext, of: given.StatusArguments) -> Json:
+    first = study = context.client.study(of.study)
+    ends = monotonic() + of.wait_s
+    while study["state"] in _AT_WORK and monotonic() < ends:
+        if of.until == "changed" and any(study[name] != first[name] for name in ("state", "trials", "verdict")):
+            break
+        sleep(min(_LOOK_S, max(0.0, ends - monotonic())))
+        study = context.client.study(of.study)
+    return {
+        **_in_short(study),
+        **_only(study, _IN_FULL),
+        "default": study["baseline"],
+        "incumbent": study["incumbent"] and _only(study["incumbent"], _OF_TRIAL),
+        "front_points": [_only(point, ("trial", "configuration", "values")) for point in study["front_points"]],
+        "running": len(study["running"]),
+    }
 
 
 def _trials(context: ToolContext, of: given.TrialsArguments) -> Json:
-    found = (row for row in context.client.trials(of.study) if row["trial"] > of.after)
-    return list(islice(found, of.limit))
+    metric = context.client.study(of.study)["metric"]
+    order = {"sort": "trial", "down": True}
+    if of.sort == "best":
+        order = {"sort": "value", "down": metric is not None and metric["direction"] == "maximize"}
+    page = context.client.table(of.study, **order, offset=of.offset, limit=of.limit)
+    return {"trials": [_only(row, _OF_TRIAL) for row in page["trials"]], "total": page["total"]}
 
 
 def _space(context: ToolContext, of: given.StudyArguments) -> Json:
@@ -66,10 +110,13 @@ def _space(context: ToolContext, of: given.StudyArguments) -> Json:
 
 
 def _result(context: ToolContext, of: given.StudyArguments) -> Json:
+    best, verdict = (
+        _or_none(lambda get=get: get(of.study)) for get in (context.client.incumbent, context.client.verdict)
+    )
     return {
-        "best": _or_none(lambda: context.client.incumbent(of.study)),
-        "verdict": _or_none(lambda: context.client.verdict(of.study)),
-        "says": "without a verdict, the best trial is uncertain: its value comes from few runs",
+        "best": best and _only(best, _OF_TRIAL),
+        "verdict": verdict and _only(verdict, _OF_VERDICT),
+        "next": context.client.study(of.study)["next"],
     }
 
 
@@ -79,11 +126,14 @@ def _explain(context: ToolContext, of: given.TrialArguments) -> Json:
         number = int(context.client.incumbent(of.study)["trial"])
     trial = context.client.trial(of.study, number)
     hint = next((each for each in context.client.hints(of.study) if each["trial"] == number), None)
+    runs = [_only(run, _OF_RUN) for run in trial["made"][-_RUNS:]]
+    if runs:
+        runs[-1] |= _only(trial["made"][-1], _OF_OUTPUT)
     return {
-        "trial": trial["trial"],
+        **_only(trial["trial"], _OF_TRIAL),
         "proposed": _hint_line(number, hint),
         "hint": hint,
-        "runs": trial["made"][-10:],
+        "runs": runs,
         "worth_of_the_winner's_options": _or_none(lambda: context.client.ablation(of.study)),
     }
 
@@ -99,7 +149,7 @@ def _suggest(context: ToolContext, of: given.Suggest) -> Json:
 
 
 def _hints(context: ToolContext, of: given.StudyArguments) -> Json:
-    return context.client.hints(of.study)
+    return {"items": context.client.hints(of.study)}
 
 
 def _ask(context: ToolContext, of: given.Ask) -> Json:
@@ -117,7 +167,8 @@ def _renew(context: ToolContext, of: given.Renew) -> Json:
 
 
 def _predict(context: ToolContext, of: given.Predict) -> Json:
-    return context.client.predict(of.study, of.machine, of.k)
+    found = context.client.predict(of.study, of.machine, of.k)
+    return found | {"measured": found["measured"][:_MEASURED]}
 
 
 def _check(_: ToolContext, of: given.CheckFile) -> Json:
@@ -126,28 +177,53 @@ def _check(_: ToolContext, of: given.CheckFile) -> Json:
 
 def _start(context: ToolContext, of: given.Start) -> Json:
     options = of.model_dump(exclude={"study"}, exclude_none=True)
-    return context.client.start(of.study, **options, budget=context.budget.model_dump())
+    return _in_short(context.client.start(of.study, **options, budget=context.budget.model_dump()))
 
 
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("list_studies", Scope.LOOK, "List the studies in brief.", given.Arguments, _studies),
-        Tool("list_catalogue", Scope.LOOK, "List the studies that may be started.", given.Arguments, _catalogue),
-        Tool("study_status", Scope.LOOK, "Show the state of a study.", given.StudyArguments, _status),
-        Tool("list_trials", Scope.LOOK, "List trials of a study, by number.", given.TrialsArguments, _trials),
+        Tool(
+            "list_studies",
+            Scope.LOOK,
+            "List the studies in brief, the newest first.",
+            given.StudiesArguments,
+            answers.Studies,
+            _studies,
+        ),
+        Tool(
+            "list_catalogue",
+            Scope.LOOK,
+            "List the studies that may be started.",
+            given.Arguments,
+            answers.Items,
+            _catalogue,
+        ),
+        Tool(
+            "study_status",
+            Scope.LOOK,
+            "Show the state of a study, its best so far, and what to do next. With `wait_s` it waits until the study "
+            "has ended or changed, so that you need not ask again: {study, wait_s: 50, until: 'ended'}.",
+            given.StatusArguments,
+            answers.Status,
+            _status,
+        ),
+        Tool("list_trials", Scope.LOOK, "List trials of a study.", given.TrialsArguments, answers.Trials, _trials),
         Tool(
             "describe_space",
             Scope.LOOK,
             "Show which configurations of a study are valid: a JSON schema, with the rules in words, and the default.",
             given.StudyArguments,
+            answers.Answer,
             _space,
         ),
         Tool(
             "get_result",
             Scope.LOOK,
-            "Show the best configuration, and the verdict: the comparison with the default in fresh runs.",
+            "Show the best configuration, and the verdict: the comparison with the default in fresh runs. Without a "
+            "verdict the best is uncertain, since its value comes from few runs.",
             given.StudyArguments,
+            answers.Result,
             _result,
         ),
         Tool(
@@ -155,6 +231,7 @@ TOOLS: Mapping[str, Tool] = {
             Scope.LOOK,
             "Show why a configuration was tried, its runs with the end of their output, and the worth of its options.",
             given.TrialArguments,
+            answers.Explanation,
             _explain,
         ),
         Tool(
@@ -162,6 +239,7 @@ TOOLS: Mapping[str, Tool] = {
             Scope.LOOK,
             "Predict the best configurations of a study of the catalogue on a machine, without running anything.",
             given.Predict,
+            answers.Answer,
             _predict,
         ),
         Tool(
@@ -170,10 +248,16 @@ TOOLS: Mapping[str, Tool] = {
             "Check a study file that you wrote. No program that it names is run. Only the owner can put it into the "
             "catalogue.",
             given.CheckFile,
+            answers.Answer,
             _check,
         ),
         Tool(
-            "list_hints", Scope.LOOK, "List the hints of a study, and the trial of each.", given.StudyArguments, _hints
+            "list_hints",
+            Scope.LOOK,
+            "List the hints of a study, and the trial of each.",
+            given.StudyArguments,
+            answers.Items,
+            _hints,
         ),
         Tool(
             "suggest",
@@ -181,6 +265,7 @@ TOOLS: Mapping[str, Tool] = {
             "Propose a configuration to a study, as a hint. It must be valid and new. The results of earlier hints "
             "decide whether and when it is tried.",
             given.Suggest,
+            answers.Answer,
             _suggest,
         ),
         Tool(
@@ -188,15 +273,17 @@ TOOLS: Mapping[str, Tool] = {
             Scope.ASK,
             "Ask an open study for a configuration that you measure yourself; report its result with `tell`.",
             given.Ask,
+            answers.Answer,
             _ask,
         ),
-        Tool("tell", Scope.ASK, "Report the result of a run from `ask`.", given.Tell, _tell),
-        Tool("renew", Scope.ASK, "Ask for more time for a run.", given.Renew, _renew),
+        Tool("tell", Scope.ASK, "Report the result of a run from `ask`.", given.Tell, answers.Answer, _tell),
+        Tool("renew", Scope.ASK, "Ask for more time for a run.", given.Renew, answers.Answer, _renew),
         Tool(
             "start_study",
             Scope.OPERATE,
             "Start a study of the catalogue, within the budget that the owner has set.",
             given.Start,
+            answers.Study,
             _start,
         ),
     )

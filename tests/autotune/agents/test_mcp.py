@@ -48,23 +48,24 @@ def agent(service, scope=Scope.OPERATE):
 
 
 def used(server, *calls):
-    """Return the answers to a client, one call after the other: whether each is a refusal, and its text."""
+    """Return the answers to calls, one after the other: whether each is a refusal, its text, and its structure."""
     answers = []
 
     async def main():
         async with mcp.Client(server) as client:
             for name, arguments in calls:
                 result = await client.call_tool(name, arguments)
-                answers.append((bool(result.is_error), result.content[0].text))
+                answers.append((bool(result.is_error), result.content[0].text, result.structured_content))
 
     anyio.run(main)
     return answers
 
 
 def said(answer):
-    refused, text = answer
+    refused, text, structure = answer
     assert not refused, text
-    return json.loads(text)
+    assert json.loads(text) == structure
+    return structure
 
 
 def tools_of(server):
@@ -86,9 +87,9 @@ def test_an_agent_suggests_measures_and_learns_why(service):
         ("suggest", {"study": "outside", "configuration": {"a": 2, "b": 4}, "why": "small parts"}),
         ("list_hints", {"study": "outside"}),
     )
-    assert "a divides b" in said(space)["configuration"]["description"]["text"]
-    assert said(suggested)["trial"] is None
-    assert [hint["configuration"] for hint in said(listed)] == [{"a": 2, "b": 4}]
+    assert "a divides b" in said(space)["configuration"]["description"]
+    assert "trial" not in said(suggested)
+    assert [hint["configuration"] for hint in said(listed)["items"]] == [{"a": 2, "b": 4}]
     tried = None
     for _ in range(60):
         run = said(used(server, ("ask", {"study": "outside", "wait_s": 10}))[0])
@@ -100,10 +101,14 @@ def test_an_agent_suggests_measures_and_learns_why(service):
     assert tried is not None, "the first hint is tried soon"
     explained = said(used(server, ("explain", {"study": "outside", "trial": tried}))[0])
     assert explained["proposed"] == "as a hint of this user"
-    assert explained["hint"]["why"]["text"] == "small parts"
+    assert explained["hint"]["why"] == "small parts"
     result = said(used(server, ("get_result", {"study": "outside"}))[0])
     assert result["best"]["configuration"] == {"a": 2, "b": 4}
-    assert result["verdict"] is None
+    assert "verdict" not in result
+    status = said(used(server, ("study_status", {"study": "outside", "wait_s": 2, "until": "changed"}))[0])
+    assert status["incumbent"]["configuration"] == {"a": 2, "b": 4}
+    best = said(used(server, ("list_trials", {"study": "outside", "limit": 1}))[0])["trials"]
+    assert [row["configuration"] for row in best] == [{"a": 2, "b": 4}]
 
 
 def test_the_tools_are_those_of_the_scope_and_the_space_is_in_the_schema(service):
@@ -169,7 +174,7 @@ def test_an_adversary_launches_nothing_and_learns_no_secret(service):
     with service.client() as client:
         before = (client.studies(), client.hints("outside"))
     answers = used(server_of(agent(service)), *[attack[:2] for attack in ATTACKS])
-    for (name, arguments, word), (refused, text) in zip(ATTACKS, answers, strict=True):
+    for (name, arguments, word), (refused, text, _) in zip(ATTACKS, answers, strict=True):
         assert refused, (name, arguments, text)
         assert word in text, (name, arguments, text)
         for hidden in (SECRET, "Traceback", f"{Path.home()}/"):
@@ -182,7 +187,7 @@ def test_a_study_file_of_a_model_is_only_read(service, tmp_path):
     mark = tmp_path / "was-run"
     file = FILE.replace("{mark}", str(mark))
     for text in (file, "= broken", "[" * 5000, "[options]\nargv = '/etc/passwd'\n", "\x00"):
-        [(refused, answer)] = used(server_of(agent(service)), ("check_study_file", {"text": text}))
+        [(refused, answer, _)] = used(server_of(agent(service)), ("check_study_file", {"text": text}))
         assert not refused, answer
         found = json.loads(answer)
         assert "only the owner can put a study file into the catalogue" in found["next"]
@@ -197,9 +202,9 @@ def test_no_budget_is_overrun_however_often_and_at_once_it_is_tried(service):
     with ThreadPoolExecutor(len(calls)) as threads:  # each is an agent with a connection of its own
         answers = list(threads.map(lambda call: used(server_of(agent(service)), call)[0], calls))
     later = used(server_of(agent(service)), *calls) + used(server_of(agent(service, Scope.ASK)), *calls)
-    started = [text for refused, text in answers if not refused]
+    started = [text for refused, text, _ in answers if not refused]
     assert len(started) == 1
-    assert all(refused for refused, _ in later), "a new connection brings no new budget"
+    assert all(refused for refused, *_ in later), "a new connection brings no new budget"
     with service.client() as client:
         [mine] = [study for study in client.studies() if study["name"].startswith("agent-")]
         assert mine["budget"] == 2
@@ -214,7 +219,7 @@ def test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope
     variables = {"AUTOTUNE_USER_FOLDER": str(user_folder())}
     parameters = StdioServerParameters(command=sys.executable, args=argv, cwd=service.folder, env=variables)
     studies, refused = used(parameters, ("list_studies", {}), ("ask", {"study": "outside"}))
-    assert "outside" in [study["name"] for study in said(studies)]
+    assert "outside" in [study["name"] for study in said(studies)["studies"]]
     assert refused[0]
     assert "no tool" in refused[1]
 
@@ -222,6 +227,6 @@ def test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope
 @pytest.mark.full
 def test_a_service_that_is_away_is_said_in_words():
     gone = Agent("http://127.0.0.1:9", None, Scope.LOOK, BUDGET)
-    [(refused, text)] = used(server_of(gone), ("list_studies", {}))
+    [(refused, text, _)] = used(server_of(gone), ("list_studies", {}))
     assert refused
     assert "autotune serve" in text
