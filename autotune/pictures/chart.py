@@ -33,8 +33,6 @@ class Role(StrEnum):
     """A trial that stopped before its last step."""
     RUNG = "rung"
     """A step at which Hyperband chooses."""
-    SPENT = "spent"
-    SAVED = "saved"
     PREDICTED = "predicted"
     MEASURED = "measured"
     GUIDE = "guide"

@@ -1,7 +1,6 @@
 """The chart of a metric, or of a part that a program times itself, over one parameter, with lines for another."""
 
 from collections.abc import Mapping
-from math import log
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,10 @@ from autotune.formatting import configuration_text, join_words, quantity, value_
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.labels import axis_of, better
 from autotune.pictures.program_parts import parts_of
-from autotune.pictures.scales import Scale, scales_of, variance_shares
+from autotune.pictures.scales import Scale, scales_of
 from autotune.records.study import TrialRecord
 from objectives.base import Metric
-from spaces import Configuration, Float, Integer
+from spaces import Configuration
 from spaces.parameters.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -22,28 +21,6 @@ if TYPE_CHECKING:
 _LINES = 8
 # Quantities that are known of every job, even if they are not metrics of the objective.
 _USED = {"elapsed_s": "s", "cpu_s": "s", "peak_memory_bytes": "B"}
-_LEAST = 3
-
-
-def over(summary: "Summary") -> Chart | None:
-    """Return the optimised metric over the numeric parameter that explains most, with lines for the next parameter.
-
-    The result is None if no numeric parameter has three values, or no other parameter varies.
-    """
-    trials = summary.standings.ranking
-    if len(trials) < 2:
-        return None
-    scales = scales_of(summary.definition.space)
-    logs = [log(summary.standings.value(trial)) for trial in trials]
-    shares = variance_shares(scales, [trial.configuration for trial in trials], logs)
-    most = sorted(shares, key=lambda name: -shares[name])
-    values = {name: {trial.configuration[name] for trial in trials if name in trial.configuration} for name in most}
-    numbers = {scale.name for scale in scales if isinstance(scale.parameter, Integer | Float)}
-    first = next((name for name in most if name in numbers and len(values[name]) >= _LEAST), None)
-    second = next((name for name in most if name != first), None)
-    if first is None or second is None:
-        return None
-    return draw_over(summary, summary.standings.metric.name, first, second)
 
 
 def draw_over(summary: "Summary", what: str, parameter: str, lines: str | None = None) -> Chart | None:

@@ -51,9 +51,9 @@ def _panel(front: ParetoFront, pair: tuple[int, int], hover: dict[ParetoPoint, s
     """Return the panel of a pair of metrics, with the points of `hover`."""
     marks: list[Mark] = []
     if len(front.metrics) == 2:
-        # With more than two metrics the front is not a line in two of them.
+        # With more than two metrics the front is not a line in two of them. Between points there is nothing: steps.
         x, y = (tuple(point.values[index] for point in front.points) for index in pair)
-        marks.append(Line(Role.BEST, "", x, y))
+        marks.append(Line(Role.BEST, "", x, y, steps=True))
     for role, label in _LABELS.items():
         mine = [point for point in hover if roles.get(point.trial, Role.TRIAL) is role]
         if mine:

@@ -11,8 +11,7 @@ from autotune.decisions.table import table_of
 from autotune.errors import AutotuneError
 from autotune.formatting import join_words
 from autotune.pictures.chart import Chart
-from autotune.pictures.charts import charts_of, in_order
-from autotune.pictures.importance import importance
+from autotune.pictures.charts import charts_of
 from autotune.report.headline import Headline, headline
 from autotune.report.method import method
 from autotune.report.provenance import provenance
@@ -30,8 +29,6 @@ _OWN_PLACE = {
     "pairs": "winner",
     "ablation": "ablation",
     "parts": "winner",
-    "failures": "failures",
-    "ledger": "cost",
     "tradeoff": "tradeoff",
     "decisions": "decisions",
 }
@@ -93,15 +90,14 @@ def report_of(store: StudyStore) -> Report:
         StorageError: The storage cannot be read.
     """
     summary, runs, table = summarise(store), store.runs(), table_of(store)
-    drawn = [*charts_of(summary, stored_brackets(store), table=table), importance(summary)]
-    charts = {chart.name: chart for chart in in_order(drawn)}
+    charts = {chart.name: chart for chart in charts_of(summary, stored_brackets(store), table)}
     sections = [_add_pictures(section, charts) for section in findings(summary, table)]
     script = _script(store, summary)
     if script is not None:
         sections.insert(1 if sections and sections[0].key == "winner" else 0, script)
     sections.append(_pictures(charts))
     sections += [
-        _add_pictures(cost(summary), charts),
+        cost(summary),
         method(summary),
         provenance(summary, runs, run_to_use(store, summary)),
     ]

@@ -1,5 +1,6 @@
 """The results of a study as sections: figures at the top, winner and default, ablation, inputs, failures, cost."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -9,9 +10,8 @@ from typing import Any
 from autotune.comparison.findings import Ablation, OptionEffect, alongside, changes
 from autotune.decisions.ranges import columns_of, rows_of
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import configuration_text, value_text
+from autotune.formatting import as_sentence, configuration_text, value_text
 from autotune.pictures.chart import Axis, Cell, Table
-from autotune.pictures.costs_and_failures import failure_messages
 from autotune.pictures.labels import count_noun
 from autotune.records.study import Run, State, TrialRecord
 from autotune.report.section import Figures, Part, Section, Words
@@ -237,11 +237,8 @@ def _inputs(summary: Summary) -> Section:
 
 
 def _failures(summary: Summary) -> Section:
-    failures = failure_messages(summary.trials)
     rows: list[tuple[Cell, ...]] = []
-    for kind, messages in failures.items():
-        if kind == State.CAPPED.value:
-            continue
+    for kind, messages in _failure_messages(summary.trials).items():
         rows += [(kind, many, text[:_LETTERS], trial) for text, many, trial in messages[:_MESSAGES]]
         left = len(messages) - _MESSAGES
         if left > 0:
@@ -253,9 +250,26 @@ def _failures(summary: Summary) -> Section:
     return Section("failures", "Trials without a value", parts)
 
 
+def _failure_messages(trials: Sequence[TrialRecord]) -> dict[str, list[tuple[str, int, int]]]:
+    """Return each message with its number of trials and the first of them, by kind of failure, most frequent first."""
+    messages: dict[str, Counter[str]] = defaultdict(Counter)
+    first: dict[tuple[str, str], int] = {}
+    for trial in trials:
+        failure = trial.failure.failure if trial.failure else None
+        if failure is not None:
+            text = trial.message or "(no message)"
+            messages[failure.value][text] += 1
+            first.setdefault((failure.value, text), trial.number)
+    return {
+        kind: [(text, many, first[kind, text]) for text, many in count.most_common()]
+        for kind, count in messages.items()
+    }
+
+
 def cost(summary: Summary) -> Section:
     """Return the section on what the study cost and saved, and on the forecast for more trials."""
-    parts: list[Part] = []
+    lines = summary.ledger.text().splitlines() if summary.ledger.spent > 0.0 else ()
+    parts: list[Part] = [Words(as_sentence(line)) for line in lines]
     if summary.steps is not None and summary.steps[1]:
         made, whole = summary.steps
         parts.append(Words(f"{made:,} steps were trained; training every trial to its end would have taken {whole:,}."))

@@ -320,6 +320,23 @@ class Summary:
         looks = f"; it {speed_up.words(self.standings.metric)}" if speed_up and not speed_up.confirmed else ""
         return f"not confirmed yet{looks}; the same `autotune study` command confirms it"
 
+    def next_step(self, resumes: str) -> str:
+        """Return what to do next with a study that does not run, in one sentence; `resumes` says what resumes it."""
+        best, default, verdict = self.best, self.standings.baseline, self.present_verdict
+        if self.standings.nothing_worked:
+            return f"Mend what the first error says; then {resumes} goes on."
+        if best is None:
+            return "Relax a limit, or make more trials." if self.nearest else f"Start measuring: {resumes} goes on."
+        if default is None:
+            return "Mend the default configuration: without its value there is nothing to compare with."
+        if best is default or self.to_use is default:
+            return "Keep the default, or look further: more trials, or more values of the parameters that matter."
+        if verdict is None:
+            return f"Confirm it before you use it: {resumes} compares it with the default in fresh runs."
+        replay = "This was a replay of recorded runs: tune the program itself on the machine that you use."
+        use = f"Use it: `autotune best {self.name} --script sh` writes its job script."
+        return replay if self.definition.replay else use
+
     def text(self) -> str:
         """Return the whole study in words."""
         definition = self.definition
@@ -473,10 +490,8 @@ class FrontSummary(Summary):
 
     def _point_lines(self) -> list[str]:
         if self.preference is not None:
-            weights = ",".join(f"{name}={weight:.3g}" for name, weight in self.preference.to_dict().items())
-            return [
-                f"verdict: {self._verdict_sentence() or f'not confirmed yet; {self._confirms(weights)} confirms it'}"
-            ]
+            confirms = self._confirms(self._stated)
+            return [f"verdict: {self._verdict_sentence() or f'not confirmed yet; {confirms} confirms it'}"]
         if self.confirmed:
             return [f"confirmed: {verdict.sentence()}" for verdict in self.confirmed]
         if not self.front.points:
@@ -485,6 +500,22 @@ class FrontSummary(Summary):
 
     def _confirms(self, weights: str) -> str:
         return f"`autotune confirm {self.name} --weights {weights}`"
+
+    def next_step(self, resumes: str) -> str:
+        """Return what to do next: choose weights, confirm the point that they choose, or use it."""
+        if not self.front.points:
+            return super().next_step(resumes)
+        if self.preference is None:
+            return f"Choose one by weights: {self._confirms(self.front.equal_weights)} compares it with the default."
+        if self._verdict_sentence() is None:
+            return f"Confirm it before you use it: {self._confirms(self._stated)} compares it with the default."
+        return f"Use it: `autotune best {self.name} --weights {self._stated} --script sh` writes its job script."
+
+    @property
+    def _stated(self) -> str:
+        """The weights as an option states them."""
+        weights = self.preference.to_dict() if self.preference is not None else {}
+        return ",".join(f"{name}={weight:.3g}" for name, weight in weights.items())
 
     def _further_lines(self) -> list[str]:
         lines = [] if self.preference is None else [self.front.text(self.standings)]
@@ -520,6 +551,12 @@ class TableSummary(Summary):
             return None
         over = join_words(self.study.decisions.over)
         return f"No single winner: a decision table over {over}; `autotune best {self.name}` prints it."
+
+    def next_step(self, resumes: str) -> str:
+        """Return what to do next: read the table."""
+        if not self.standings.measured:
+            return f"Start measuring: {resumes} goes on."
+        return f"Read the table: `autotune best {self.name}` prints what to use where, and where it is not sure."
 
 
 def summarise(store: ReadableStudy) -> Summary:

@@ -13,6 +13,7 @@ from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
 from autotune.locks import find_local_holder
 from autotune.pictures import Chart
+from autotune.pictures.charts import names_on_page
 from autotune.records.labels import Labels
 from autotune.results.estimate import Estimate
 from autotune.results.summary import Summary
@@ -32,6 +33,8 @@ from autotune.storage.study_store import StudyStore
 from autotune.supervision import DesiredState, NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
 
 _NOT_OF_CATALOGUE = "it was not started from a study in the catalogue, so it cannot be resumed here"
+_ACTIVE = frozenset({"running", "waiting", "pausing", "stopping", "open"})
+_WILL_COMPARE = "When the budget is used, the best is compared with the default in fresh runs."
 _RUN_BY_OTHERS = "other programs make its runs, also those that compare the winner with the default"
 
 
@@ -199,8 +202,11 @@ class Studies:
         manager.submit(order.tuning(by, made + trials))
         return self.brief(name)
 
-    def compare(self, name: str, task: Task, by: str) -> StudyBrief:
-        """Compare the winner of a study that does not run with the default in fresh runs, or ablate it."""
+    def compare(self, name: str, task: Task, by: str, pairs: int | None = None) -> StudyBrief:
+        """Compare the winner of a study that does not run with the default in fresh runs, or ablate it.
+
+        `pairs` is the number of pairs of runs of a confirmation, with those that were made; None: as the study asks.
+        """
         snapshot = self._snapshot_with(name)
         order, summary = self._order_of(snapshot, name), self.summary(name)
         if name in snapshot.open or self._catalogue_study(order.study).ask_tell:
@@ -209,7 +215,15 @@ class Studies:
             raise ProblemError(409, f"study {name!r} is a replay of recorded runs: no other runs can be made of it")
         if summary.best is None or not summary.best.complete:
             raise ProblemError(409, f"study {name!r} has no winner yet: no valid trial is complete")
-        self._supervisor.submit(order.comparing(task, by, self._state_after(snapshot, name, order)))
+        if summary.front is not None and summary.preference is None:
+            raise ProblemError(409, f"study {name!r} is a trade-off. {summary.next_step('`Confirm now`')}")
+        made = 0 if summary.present_verdict is None else len(summary.present_verdict.pairs)
+        if task is Task.CONFIRM and made and (pairs is None or pairs <= made):
+            asked = "" if pairs is None else f", and {pairs} were asked for"
+            raise ProblemError(
+                409, f"the verdict on {name!r} has {made} pairs of runs already{asked}; ask for more pairs"
+            )
+        self._supervisor.submit(order.comparing(task, by, self._state_after(snapshot, name, order), pairs))
         return self.brief(name)
 
     def estimate(self, new: NewStudy) -> Estimate | None:
@@ -251,14 +265,11 @@ class Studies:
             delete_study(store, found)
         self._summaries.forget(name)
 
-    def charts(self, name: str, version: int) -> Mapping[str, Chart]:
-        """Return the charts of a study at `version` or later, by name."""
-        self.summary(name, version)
-        return self._summaries.charts(name, version)
-
     def chart(self, name: str, version: int, picture: str) -> Chart | None:
-        """Return a chart of a study at `version` or later; None if it has no such chart."""
-        self.summary(name, version)
+        """Return a chart of a study at `version` or later; None if there is too little to draw."""
+        known = names_on_page(self.summary(name, version))
+        if picture not in known:
+            raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {', '.join(known) or 'none'}")
         return self._summaries.chart(name, version, picture)
 
     def store(self, name: str) -> StudyStore:
@@ -419,10 +430,12 @@ class Studies:
         fields = self._brief_fields(snapshot, name)
         version = snapshot.versions.get(name)
         if version is None:
-            own: dict[str, Any] = {"front_points": [], "ledger": {}, "workload": {}, "noise": ""}
-            own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error"))
+            own: dict[str, Any] = {"front_points": [], "ledger": {}, "workload": {}, "noise": "", "pictures": []}
+            own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error", "fresh"))
+            own["next"] = ""
         else:
-            own = detail_of(self._summaries.summary(name, version))
+            summary = self._summaries.summary(name, version)
+            own = detail_of(summary) | {"next": self._next_step(snapshot, name, summary, fields)}
         status = self._status(snapshot, name)
         return StudyDetail(
             **fields,
@@ -433,6 +446,18 @@ class Studies:
             left_s=status.get("left_s"),
             running=[RunningRun(**json_value(run)) for run in status.get("running", ())],
         )
+
+    def _next_step(self, snapshot: StudiesSnapshot, name: str, summary: Summary, fields: Mapping[str, Any]) -> str:
+        """Return what to do next with a study, in one sentence; empty if that is to wait."""
+        state, asked_by_others = fields["state"], name in snapshot.open
+        if state in _ACTIVE:
+            compares = fields["front"] is None and not summary.has_decision_table and not fields["verdict"]
+            return _WILL_COMPARE if compares and not asked_by_others else ""
+        if state == StateName.FINISHED:
+            return "" if asked_by_others else summary.next_step("`Confirm now`")
+        resumes = "`Resume`" if fields["managed"] else "the same `autotune study` command"
+        is_whole = fields["budget"] is not None and fields["trials"] >= fields["budget"]
+        return summary.next_step(resumes) if is_whole or fields["trouble"] else f"Go on: {resumes} resumes the search."
 
     def _order_like(self, snapshot: StudiesSnapshot, name: str, fields: Mapping[str, Any]) -> NewStudy | None:
         order, study = snapshot.state(name).order, fields["study"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from statistics import median
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -12,9 +13,8 @@ from typing import Any
 from autotune.decisions.table import table_of
 from autotune.errors import StorageError
 from autotune.formatting import quantity, without_rounding_error
-from autotune.pictures import Chart, charts_of
-from autotune.pictures.charts import in_order
-from autotune.pictures.importance import IMPORTANCE, importance
+from autotune.pictures import Chart
+from autotune.pictures.charts import drawers_of, names_on_page
 from autotune.pictures.timeline import timeline
 from autotune.records.labels import Labels
 from autotune.records.study import State, TrialRecord
@@ -25,7 +25,7 @@ from autotune.results.summary import Summary, summarise
 from autotune.results.trial_columns import row_of, trial_columns
 from autotune.scheduling.successive_halving import stored_brackets
 from autotune.service.json_values import json_value, with_tilde
-from autotune.service.models.studies import FirstError, FrontPoint, Known, Trial
+from autotune.service.models.studies import FirstError, FreshMedians, FrontPoint, Known, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
 from autotune.storage.readable_study import ReadableStudy, labels_of
@@ -33,6 +33,7 @@ from autotune.storage.studies import StoredStudies
 from objectives.base import Metric
 
 _KEPT = 64
+_KEPT_CHARTS = 512
 # A summary that took longer than `_LONG_S` is served for `_SERVES` times as long, even if its study has changed: many
 # clients may ask at once, and the search needs the processor, too.
 _LONG_S = 0.5
@@ -59,23 +60,17 @@ class StudySummaries:
         self.stored = stored
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
-        self._charts = lru_cache(maxsize=_KEPT)(self._charts_at)
-        self._importance = lru_cache(maxsize=_KEPT)(self._importance_at)
+        self._charts = lru_cache(maxsize=_KEPT_CHARTS)(self._chart_at)
         # The list needs all studies: with a cache as small as that of summaries, each request would read all again.
         self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._brief_at)
         self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._best_at)
 
-    def _charts_at(self, name: str, version: int) -> Mapping[str, Chart]:
+    def _chart_at(self, name: str, version: int, picture: str) -> Chart | None:
         store, summary = self._as_read(name, version)
         with self._extend_if_slow(name):
-            drawn = charts_of(summary, stored_brackets(store), table=table_of(store))
-            charts = [*drawn, timeline(summary, store.runs())]
-        return {chart.name: chart for chart in charts if chart is not None}
-
-    def _importance_at(self, name: str, version: int) -> Chart | None:
-        summary = self.summary(name, version)
-        with self._extend_if_slow(name):
-            return importance(summary)
+            if picture == "timeline":
+                return timeline(summary, store.runs())
+            return drawers_of(summary, stored_brackets(store), table_of(store))[picture]()
 
     @contextmanager
     def _extend_if_slow(self, name: str) -> Iterator[None]:
@@ -179,18 +174,13 @@ class StudySummaries:
         """Return the version of a study; None without such a study."""
         return self.versions().get(name)
 
-    def charts(self, name: str, version: int) -> Mapping[str, Chart]:
-        """Return the charts of a study at `version` or later, by name.
+    def chart(self, name: str, version: int, picture: str) -> Chart | None:
+        """Return a chart of `names_on_page` of a study at `version` or later; None if there is too little to draw.
 
         Raises:
             StorageError: No study has that name, or the storage cannot be read.
         """
-        charts = in_order([*self._charts(name, version).values(), self._importance(name, version)])
-        return {chart.name: chart for chart in charts}
-
-    def chart(self, name: str, version: int, picture: str) -> Chart | None:
-        """Return a chart as `charts` does, or None; the importance is computed only on demand."""
-        return self._importance(name, version) if picture == IMPORTANCE else self._charts(name, version).get(picture)
+        return self._charts(name, version, picture)
 
     def get(self, name: str, version: int | None = None) -> Summary | None:
         """Return the summary of a study, at `version` or later; None without such a study.
@@ -293,7 +283,18 @@ def detail_of(summary: Summary) -> dict[str, Any]:
         "workload": json_value(values["facts"]),
         "noise": noise_sentence(standings),
         "first_error": first_error(summary),
+        "fresh": _fresh(summary),
+        "pictures": names_on_page(summary),
     }
+
+
+def _fresh(summary: Summary) -> FreshMedians | None:
+    """Return the medians of the verdict's fresh runs; None without a verdict."""
+    verdict = summary.present_verdict
+    if verdict is None or not verdict.pairs:
+        return None
+    default, best = (median(values) for values in zip(*verdict.pairs, strict=True))
+    return FreshMedians(best=best, default=default, pairs=len(verdict.pairs))
 
 
 def metric_model(metric: Metric) -> MetricModel:

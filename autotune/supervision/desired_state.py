@@ -46,6 +46,7 @@ class Order(BaseModel):
         cores: Cores to use, as for `--cores`.
         launcher: The launcher of its runs.
         task: The work on the study.
+        pairs: For a comparison, the number of pairs of runs; None: as many as the study file asks for.
         left: State of the tuning when a comparison was ordered, which it has again afterwards; None: finished.
         wish: The desired state.
         since: Time of the wish.
@@ -67,6 +68,7 @@ class Order(BaseModel):
     cores: Annotated[str, Field(pattern=CORES, max_length=200)] | None = None
     launcher: Annotated[str, Field(pattern=NAME, max_length=50)] | None = None
     task: Task = Task.TUNE
+    pairs: Annotated[int, Field(ge=3)] | None = None
     left: Literal[DesiredState.PAUSE, DesiredState.STOP] | None = None
     wish: DesiredState = DesiredState.RUN
     since: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
@@ -85,11 +87,13 @@ class Order(BaseModel):
     def tuning(self, by: str, trials: int | None = None) -> "Order":
         """Return the order to tune now, with another total of trials if one is given."""
         more = {} if trials is None else {"trials": trials}
-        return self.model_copy(update={"task": Task.TUNE, "left": None, **more}).wishing(DesiredState.RUN, by)
+        return self.model_copy(update={"task": Task.TUNE, "left": None, "pairs": None, **more}).wishing(
+            DesiredState.RUN, by
+        )
 
-    def comparing(self, task: Task, by: str, left: DesiredState | None) -> "Order":
+    def comparing(self, task: Task, by: str, left: DesiredState | None, pairs: int | None = None) -> "Order":
         """Return the order to confirm or ablate now; `left` is the state of the tuning (None: finished)."""
-        return self.model_copy(update={"task": task, "left": left}).wishing(DesiredState.RUN, by)
+        return self.model_copy(update={"task": task, "left": left, "pairs": pairs}).wishing(DesiredState.RUN, by)
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":
         """Return the order with another wish, dated now."""

@@ -62,6 +62,14 @@ class MoreTrials(Given):
     trials: int = Field(ge=1, le=100_000)
 
 
+class MorePairs(Given):
+    """How many fresh pairs of runs a verdict is to have in all; null: as many as the study file asks for."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"pairs": 40}]})
+
+    pairs: Annotated[int, Field(ge=3, le=1000)] | None = None
+
+
 class NewLabels(Given):
     """The labels of a study, which replace the earlier ones."""
 

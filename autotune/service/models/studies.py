@@ -119,10 +119,19 @@ class FirstError(BaseModel):
     message: str
 
 
+class FreshMedians(BaseModel):
+    """The medians of the winner and the default in the fresh pairs of runs behind a verdict."""
+
+    best: float
+    default: float
+    pairs: int
+
+
 class StudyDetail(StudyBrief):
     """The state and all results of a study. `version` changes whenever something is stored.
 
-    `noise` says how much runs of one configuration differ, and whether the machine drifted. `again` is the body of a
+    `noise` says how much runs of one configuration differ, and whether the machine drifted. `next` says what to do
+    next. `pictures` are the names of its pictures, the main one first. `again` is the body of a
     `POST /studies` that starts another study like this one; None if it is not in the catalogue, or too large for that.
     """
 
@@ -144,6 +153,9 @@ class StudyDetail(StudyBrief):
                     "workload": {"n_atoms": 6},
                     "noise": "runs of the same configuration differ by 2.1%",
                     "first_error": None,
+                    "fresh": None,
+                    "next": "When the budget is used, the best is compared with the default in fresh runs.",
+                    "pictures": ["progress", "importance", "slices", "timeline"],
                     "again": {"study": "qe", "name": "qe-2", "trials": 50},
                 }
             ]
@@ -163,6 +175,9 @@ class StudyDetail(StudyBrief):
     workload: Values
     noise: str
     first_error: FirstError | None
+    fresh: FreshMedians | None
+    next: str
+    pictures: list[str]
     again: NewStudy | None
 
 

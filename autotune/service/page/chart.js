@@ -18,19 +18,15 @@ const LETTERS = 24;
 const SLANT = 40;
 const DOWN = Math.sin((SLANT * Math.PI) / 180);
 const ACROSS = Math.cos((SLANT * Math.PI) / 180);
-// Each axis of parallel coordinates has labels beside it.
-const RULER_WIDE = 92;
 const SERIES = 8;
 const OPACITY = { trial: 0.75, paused: 0.6, capped: 0.8 };
 // Many overlapping lines are faint; the few that matter are drawn on top.
-const FAINT = { trial: 0.35, paused: 0.35, capped: 0.3 };
+const FAINT = { trial: 0.55, paused: 0.5, capped: 0.5 };
 const WIDTH = { best: 2.5, winner: 3, baseline: 2, series: 2 };
 const DASH = { baseline: "6 4", rung: "2 3", guide: "2 3" };
 
 /** The least width at which a figure is readable. */
-export function leastWidth({ panels }) {
-  return Math.max(280, ...panels.filter(isParallel).map(({ x }) => RULER_WIDE * (x.ticks?.length ?? 1)));
-}
+export const LEAST_WIDTH = 280;
 
 /**
  * Draw a figure into an <svg> of this width. `zooms` has the visible range of each panel, {x: [low, high], y}.
@@ -59,10 +55,6 @@ export function draw(svg, figure, width, zooms) {
   return plans.map(({ box, x, y: vertical, spots }) => ({ box, x, y: vertical, spots }));
 }
 
-function isParallel({ marks }) {
-  return marks.some(({ kind }) => kind === "texts");
-}
-
 // The plan of a panel before it is placed: the room for its labels.
 function planned(panel, each, zoom, alone) {
   const bars = new Set(panel.marks.filter(({ kind }) => kind === "bars").flatMap(({ y }) => y)).size;
@@ -70,7 +62,7 @@ function planned(panel, each, zoom, alone) {
   const xEnds = zoom?.x ?? ends(panel.x, panel, "x", bars > 0);
   const yEnds = zoom?.y ?? ends(panel.y, panel, "y", bars > 0);
   const yTicks = ticks(panel.y, yEnds, high / 44).map(([place, words]) => [place, cut(words, LETTERS)]);
-  const right = isParallel(panel) ? 64 : 10;
+  const right = 10;
   let left = Math.min(0.45 * each, 12 + longest(yTicks));
   const xTicks = ticks(panel.x, xEnds, (each - left - right) / 64).map(([place, words]) => [
     place,
@@ -87,7 +79,6 @@ function planned(panel, each, zoom, alone) {
 function ends(axis, { marks }, way, barred) {
   const found = [];
   for (const mark of marks) {
-    if (mark.kind === "texts") continue;
     found.push(...many(mark.kind === "bars" && way === "x" ? mark.values : mark[way]));
     const intervals = mark.sideways || mark.kind === "bars" ? "x" : "y";
     if (way === intervals) found.push(...many(mark.low), ...many(mark.high));
@@ -135,12 +126,7 @@ function placed(plan, box, edge) {
     s("clipPath", { id: clip }, s("rect", room)),
     titles(plan, edge),
     grid(plan, x, y),
-    s(
-      "g",
-      { "clip-path": `url(#${clip})` },
-      marks.filter((mark) => !mark.classList.contains("texts")),
-    ),
-    marks.filter((mark) => mark.classList.contains("texts")),
+    s("g", { "clip-path": `url(#${clip})` }, marks),
   );
 }
 
@@ -158,7 +144,7 @@ function titles({ panel, box, above, below, high }, edge) {
 function grid({ panel, box, xTicks, yTicks, slanted }, x, y) {
   const bottom = box.top + box.height;
   const lines = [
-    ...(isParallel(panel) ? [] : xTicks.map(([value]) => `M${fine(x.place(value))} ${box.top}V${fine(bottom)}`)),
+    ...xTicks.map(([value]) => `M${fine(x.place(value))} ${box.top}V${fine(bottom)}`),
     ...yTicks.map(([value]) => `M${box.left} ${fine(y.place(value))}H${fine(box.left + box.width)}`),
   ];
   const every = slanted ? Math.max(1, Math.ceil((13 * xTicks.length) / box.width)) : 1;
@@ -187,15 +173,6 @@ function colourOf({ role, number = 0 }) {
 function marked(mark, x, y, spots) {
   const colour = colourOf(mark);
   const about = { class: `mark ${mark.kind}`, "data-role": mark.role };
-  if (mark.kind === "texts") {
-    // An outline keeps lines from crossing the words.
-    const seam = { stroke: "var(--surface)", "stroke-width": 4, "paint-order": "stroke", "font-size": FONT - 1 };
-    return s(
-      "g",
-      about,
-      mark.words.map((words, at) => word(words, x.place(mark.x[at]) + 5, y.place(mark.y[at]) + 4, seam)),
-    );
-  }
   if (mark.kind === "band") {
     return s("path", { ...about, d: bandPath(mark, x, y), fill: colour, "fill-opacity": 0.2 });
   }

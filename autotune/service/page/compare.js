@@ -71,8 +71,8 @@ export function openCompare(root) {
     load();
   }
 
-  async function progress({ name, best }) {
-    if (best === null) return null;
+  async function progress({ name, pictures }) {
+    if (!pictures.includes("progress")) return null;
     return get(studyPath(name, "pictures/progress"), { signal: controller.signal });
   }
 

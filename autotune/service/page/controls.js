@@ -1,10 +1,10 @@
-// The buttons of a study: pause, resume, stop, extend, confirm, ablate, delete. They keep their places: a button that does
-// not apply is marked so instead of disappearing with the focus.
+// The buttons of a study. What its state calls for stands in sight, the rest behind "More". A button that does not apply
+// leaves the row when it loses the focus; behind "More" it keeps its place and says why.
 
 import { address, call, get, post, studyPath } from "./api.js";
 import { freshId, h, setText } from "./dom.js";
 import { announce } from "./notices.js";
-import { extendDialog } from "./extending.js";
+import { numberDialog } from "./extending.js";
 import { labelDialog } from "./labels.js";
 import { errorLine } from "./parts.js";
 import { saveFile } from "./saving.js";
@@ -16,7 +16,7 @@ const VERBS = {
   resume: { title: "Resume", in: ["paused", "stopped", "failed"], help: "goes on from every finished trial" },
   stop: { title: "Stop", in: ["running", "waiting", "pausing", "open"], help: "ends the runs in flight" },
   extend: { title: "More trials …", in: ENDED, help: "goes on with the search" },
-  confirm: { title: "Confirm now", in: ENDED, help: "compares the best with the default in fresh runs" },
+  confirm: { title: "Confirm now", in: ENDED, help: "compares the best with the default in fresh runs, or in more of them" },
   ablate: { title: "Ablate", in: ENDED, help: "measures what each changed option of the winner is worth" },
   label: { title: "Notes …", in: null, help: "tags, a note, and whether the list has it" },
   again: { title: "Start another …", in: null, help: "a new study with the options of this one" },
@@ -27,6 +27,7 @@ const VERBS = {
   },
 };
 
+const IN_SIGHT = ["pause", "resume", "stop", "extend", "confirm"];
 const FROM_CATALOGUE = ["extend", "confirm", "ablate", "again"];
 
 /** The buttons of a study; `dialogs` must be added to the page, `deleting()` is true while this page deletes the study. */
@@ -51,19 +52,34 @@ export function controls(name) {
     "Report",
   );
   report.addEventListener("click", (event) => saveReport(event, name, error));
+  const rest = [...buttons].filter(([verb]) => !IN_SIGHT.includes(verb)).map(([, button]) => button);
+  const more = h(
+    "details",
+    { class: "more", on: { focusout: leave } },
+    h("summary", {}, "More"),
+    h("div", {}, rest, report),
+  );
   const element = h(
     "div",
     { class: "controls" },
     h(
       "div",
       { class: "buttons", role: "group", "aria-label": "What to do with this study" },
-      [...buttons.values()],
-      report,
+      IN_SIGHT.map((verb) => buttons.get(verb)),
+      more,
     ),
     error.element,
   );
   const confirm = confirmation(name, remove);
-  const extend = extendDialog(name, update);
+  const order = (verb) => async (body) => update(await post(studyPath(name, verb), body));
+  const extend = numberDialog(
+    { title: `More trials of ${name}`, key: "trials", label: "How many more", submit: "Make them" },
+    order("extend"),
+  );
+  const pairs = numberDialog(
+    { title: `A more precise verdict on ${name}`, key: "pairs", label: "Pairs of runs in all", submit: "Make them" },
+    order("confirm"),
+  );
   const label = labelDialog(name, update);
   const start = startDialog();
 
@@ -74,16 +90,29 @@ export function controls(name) {
       return;
     }
     if (verb === "delete") confirm.open(study);
-    else if (verb === "extend") extend.open();
+    else if (verb === "extend") extend.open(20, "Then a new winner is compared with the default.");
+    else if (verb === "confirm" && study.fresh)
+      pairs.open(
+        2 * study.fresh.pairs,
+        `The verdict has ${study.fresh.pairs} pairs, as many as were asked for. Four times as many halve its interval.`,
+      );
     else if (verb === "label") label.open(study);
     else if (verb === "again") start.open(study.again);
-    else act(verb);
+    else {
+      more.open = false;
+      act(verb);
+    }
+  }
+
+  // The dialogs give the focus back to the button that opened them.
+  function leave({ relatedTarget: next }) {
+    if (next && !more.contains(next) && !next.closest("dialog")) more.open = false;
   }
 
   async function act(verb) {
     error.show("");
     try {
-      update(await post(studyPath(name, verb)));
+      update(await post(studyPath(name, verb), verb === "confirm" ? {} : undefined));
     } catch (problem) {
       refused(problem);
     }
@@ -97,12 +126,15 @@ export function controls(name) {
   async function remove() {
     error.show("");
     deleting = true;
+    const button = buttons.get("delete");
+    setText(button, "Deleting …");
     try {
       await get(studyPath(name), { method: "DELETE" });
       announce(`${name} was deleted.`);
       location.hash = "#/";
     } catch (problem) {
       deleting = false;
+      setText(button, VERBS.delete.title);
       refused(problem);
     }
   }
@@ -120,16 +152,17 @@ export function controls(name) {
       const why = reason(verb, study);
       button.setAttribute("aria-disabled", String(why !== ""));
       button.title = why ? `not possible ${why}` : VERBS[verb].help;
-      button.classList.toggle("primary", why === "" && verb === "resume");
+      button.hidden = why !== "" && IN_SIGHT.includes(verb) && button !== document.activeElement;
+      button.classList.toggle("primary", why === "" && (verb === "resume" || (verb === "confirm" && !study.verdict)));
     }
   }
 
   function close() {
-    for (const one of [confirm, extend, label]) one.element.close();
+    for (const one of [confirm, extend, pairs, label]) one.element.close();
     start.close();
   }
 
-  const dialogs = [confirm.element, extend.element, label.element, start.element];
+  const dialogs = [confirm, extend, pairs, label, start].map(({ element: one }) => one);
   return { element, dialogs, update, deleting: () => deleting, close };
 }
 

@@ -86,6 +86,18 @@ export function freshId(stem) {
   return `${stem}-${names}`;
 }
 
+/** A text that may break after "_", "," and "/", where a name has parts. */
+export function breakable(text) {
+  return String(text)
+    .split(/(?<=[_,/])/)
+    .flatMap((part, at) => (at === 0 ? [part] : [document.createElement("wbr"), part]));
+}
+
+/** A sentence of the service, with what stands between backticks as code. */
+export function prose(text) {
+  return text.split("`").map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
+}
+
 function flat(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }

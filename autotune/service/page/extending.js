@@ -1,47 +1,51 @@
-// The dialog for more trials of a study that has ended.
+// The dialog that asks how many more: trials of a study that has ended, or pairs of runs of its verdict.
 
-import { post, studyPath } from "./api.js";
-import { freshId, h } from "./dom.js";
+import { freshId, h, setText } from "./dom.js";
 import { clearRefused, errorLine, field, showRefused } from "./parts.js";
 
-/** Make the dialog of a study; `open()` shows it, `done(study)` is called with the resumed study. */
-export function extendDialog(name, done) {
-  const title = freshId("extend");
-  const trials = h("input", { name: "trials", type: "number", min: "1", step: "1", value: "20", inputmode: "numeric" });
+/** Make a dialog for one number, the field `key` of an order; `open(value, help)` shows it, `send(order)` sends it. */
+export function numberDialog({ title, key, label, submit }, send) {
+  const id = freshId(key);
+  const input = h("input", { name: key, type: "number", min: "1", step: "1", inputmode: "numeric" });
+  const inputs = { [key]: input };
+  const more = h("p", { class: "muted small" });
   const error = errorLine();
   const element = h(
     "dialog",
-    { "aria-labelledby": title },
+    { "aria-labelledby": id },
     h(
       "form",
-      { class: "form", novalidate: true, on: { submit: send } },
-      h("h2", { id: title }, `More trials of ${name}`),
-      field("How many more", trials, "Then the winner is compared with the default anew."),
+      { class: "form", novalidate: true, on: { submit: order } },
+      h("h2", { id }, title),
+      field(label, input),
+      more,
       error.element,
       h(
         "p",
         { class: "buttons" },
-        h("button", { type: "submit", class: "primary" }, "Make them"),
+        h("button", { type: "submit", class: "primary" }, submit),
         h("button", { type: "button", on: { click: () => element.close() } }, "Cancel"),
       ),
     ),
   );
 
-  async function send(event) {
+  async function order(event) {
     event.preventDefault();
-    clearRefused({ trials }, error);
+    clearRefused(inputs, error);
     try {
-      done(await post(studyPath(name, "extend"), { trials: Number(trials.value) }));
+      await send({ [key]: Number(input.value) });
       element.close();
     } catch (problem) {
-      showRefused(problem, { trials }, error);
+      showRefused(problem, inputs, error);
     }
   }
 
-  function open() {
-    clearRefused({ trials }, error);
+  function open(value, help) {
+    clearRefused(inputs, error);
+    input.value = String(value);
+    setText(more, help);
     element.showModal();
-    trials.select();
+    input.select();
   }
   return { element, open };
 }

@@ -1,6 +1,7 @@
-// The overview of a study: verdict, figures, current runs, the winner beside the default, failures, costs.
+// The overview of a study: its result and what to do next, its main picture, current runs, failures, costs. The kind of
+// study decides: one winner beside the default, the front of a trade-off, the curves of trainings, or a table.
 
-import { h } from "./dom.js";
+import { breakable, fill, h, prose } from "./dom.js";
 import { changes, counted, coreTime, duration, factor, looks, number, plain, quantity, range, ratioTitle } from "./format.js";
 import { facts, section, table } from "./parts.js";
 import { pictureBox } from "./plot.js";
@@ -18,23 +19,17 @@ const SPENT = [
   ["comparisons", "other comparisons"],
 ];
 
+const OF_VERDICT = [
+  ...["state", "ask_tell", "verdict", "verdict_detail", "metric", "best", "baseline", "speed_up", "interval", "fresh"],
+  ...["left_s", "replay", "trials", "trouble", "noise", "front", "next"],
+];
+
 /** Draw the overview of a study into `root`. */
 export function openOverview(root, { name, here }) {
   const verdict = section("Verdict", drawVerdict, { className: "card verdict" });
   const running = runningSection();
   const front = section("Front", (study) => drawFront(study, here));
-  const progress = pictureBox(name, "progress", { brief: true });
-  const tradeoff = pictureBox(name, "tradeoff", { brief: true });
-  const pictures = h(
-    "section",
-    { class: "card", "aria-label": "Progress" },
-    h("h2", {}, "Progress"),
-    progress.element,
-    tradeoff.element,
-    h("p", {}, h("a", { href: `${here}/pictures` }, "All pictures")),
-  );
-  const pairs = pictureBox(name, "pairs");
-  const sure = h("section", { class: "card", "aria-label": "How sure" }, h("h2", {}, "How sure"), pairs.element);
+  const pictures = h("section", { class: "card", "aria-label": "Pictures" });
   const configuration = winnerBox(name, here);
   const failed = section("Without a value", drawFailures);
   const ledger = section("Ledger", drawLedger);
@@ -44,43 +39,34 @@ export function openOverview(root, { name, here }) {
     front.element,
     running.element,
     pictures,
-    sure,
     h("div", { class: "columns" }, failed.element, ledger.element, workload.element),
   );
+  let boxes = [];
+  let shown = "";
+
+  // The main picture, and for a verdict and an ablation theirs.
+  function draw(study) {
+    const wanted = study.pictures.filter((one, at) => at === 0 || one === "pairs" || one === "ablation");
+    if (wanted.join() !== shown) {
+      close();
+      shown = wanted.join();
+      boxes = wanted.map((picture) => pictureBox(name, picture, { brief: true }));
+      const all = h("p", {}, h("a", { href: `${here}/pictures` }, "All pictures"));
+      fill(pictures, h("h2", {}, "Pictures"), h("div", { class: "pictures plain" }, boxes.map(({ element }) => element)), all);
+    }
+    pictures.hidden = wanted.length === 0;
+    for (const box of boxes) box.update(study);
+  }
+
+  function close() {
+    for (const box of boxes) box.close();
+  }
 
   function update(study) {
-    verdict.update(
-      pick(
-        study,
-        "state",
-        "ask_tell",
-        "verdict",
-        "verdict_detail",
-        "metric",
-        "best",
-        "baseline",
-        "speed_up",
-        "interval",
-        "left_s",
-        "trials",
-        "trouble",
-        "message",
-        "noise",
-        "front",
-        "front_points",
-      ),
-    );
+    verdict.update(pick(study, ...OF_VERDICT));
     front.update(pick(study, "front_points", "default"));
     running.update(study);
-    const isFront = (study.front ?? null) !== null;
-    const measured = isFront ? study.front > 0 : (study.best ?? null) !== null;
-    pictures.hidden = !measured;
-    progress.element.hidden = isFront;
-    tradeoff.element.hidden = !isFront;
-    if (measured) (isFront ? tradeoff : progress).update(study.version);
-    const compared = Boolean(study.interval) && study.interval[0] < study.interval[1];
-    sure.hidden = !compared;
-    if (compared) pairs.update(study.version);
+    draw(study);
     configuration.update(study);
     failed.update({ counts: study.failures ?? {}, first: study.first_error });
     ledger.update({ ...study.ledger, confirmed: Boolean(study.interval) });
@@ -92,9 +78,7 @@ export function openOverview(root, { name, here }) {
     close() {
       configuration.close();
       running.close();
-      progress.close();
-      tradeoff.close();
-      pairs.close();
+      close();
     },
   };
 }
@@ -104,16 +88,19 @@ function pick(study, ...names) {
 }
 
 function drawVerdict(study) {
-  const { metric, verdict_detail: detail } = study;
+  const { metric, verdict_detail: detail, fresh } = study;
   const better = metric?.direction === "maximize" ? "more is better" : "less is better";
-  if (study.front !== null && study.best === null)
-    return [h("p", { class: study.trouble ? "sentence error" : "sentence" }, ofFront(study)), facts([["Noise", study.noise]])];
+  const isFront = study.front !== null && study.best === null;
+  // The speed-up is that of the fresh pairs, so their values stand beside it.
+  const how = fresh ? `median of ${counted(fresh.pairs, "fresh run")}` : "in tuning";
+  const measured = (value) => (value === null ? null : big(quantity(value, metric), how));
   return [
     h("p", { class: study.trouble ? "sentence error" : "sentence" }, study.verdict ?? noVerdict(study)),
     detail?.doubt ? h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), detail.doubt) : null,
+    study.next ? h("p", { class: "next" }, h("strong", {}, "Next: "), prose(study.next)) : null,
     facts([
-      ["Best", big(quantity(study.best, metric))],
-      ["Default", big(quantity(study.baseline, metric))],
+      ["Best", measured(fresh?.best ?? study.best)],
+      ["Default", isFront ? null : measured(fresh?.default ?? study.baseline)],
       [
         ratioTitle(metric),
         study.speed_up === null
@@ -122,22 +109,8 @@ function drawVerdict(study) {
       ],
       ["Noise", study.noise],
       ["Metric", metric ? `${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}` : null],
-      ["Time left, about", study.left_s === null ? null : duration(study.left_s)],
+      ["Time left, about", study.left_s === null || study.replay ? null : duration(study.left_s)],
     ]),
-  ];
-}
-
-function ofFront({ front, front_points: points, trouble }) {
-  if (trouble) return `Nothing has worked: ${trouble}`;
-  if (front === 0) return "Nothing measured yet.";
-  const names = Object.keys(points?.[0]?.values ?? {});
-  const weights = names.map((name) => `${name}=1`).join(",");
-  return [
-    `${counted(front, "trial")} on the front: no other is better in ${names.length === 2 ? "both" : "all"} metrics. Weights choose one: `,
-    h("code", {}, `autotune best … --weights ${weights}`),
-    ", and ",
-    h("code", {}, "autotune confirm"),
-    " with the same weights compares it with the default.",
   ];
 }
 
@@ -147,7 +120,7 @@ function drawFront({ front_points: points, default: base }, here) {
   const rows = points.map((point) => [
     h("a", { href: `${here}/trials/${point.trial}` }, `trial ${point.trial}`),
     ...names.map((name) => point.texts[name]),
-    h("code", {}, changes(point.configuration, base?.configuration)),
+    h("code", {}, breakable(changes(point.configuration, base?.configuration))),
   ]);
   const columns = ["Trial", ...names, "Changed from the default"].map((title, at) => ({
     title,
@@ -165,18 +138,15 @@ function big(value, note = null) {
   return [h("span", { class: "big" }, value), note ? h("span", { class: "muted small" }, ` ${note}`) : null];
 }
 
-function noVerdict({ state, managed, ask_tell: askTell, trials, baseline, trouble }) {
+function noVerdict({ state, trials, baseline, best, front, trouble }) {
   if (trouble) return `Nothing has worked: ${trouble}`;
   if (trials === 0 && state === "open")
     return "Nothing measured yet: ask for a configuration, run it, and tell what it gave.";
   if (trials === 0) return "Nothing measured yet.";
+  if (front !== null && best === null)
+    return `${counted(front, "trial")} on the front: no other is better in every metric.`;
   if (baseline === null) return "No verdict: the default configuration has no valid measurement yet.";
-  if (askTell) return "No verdict: the best so far was not compared with the default in fresh runs.";
-  if (managed && ["paused", "stopped", "failed"].includes(state))
-    return "No verdict yet: resume the study, and it ends with one.";
-  if (!managed && state !== "running")
-    return ["No verdict yet: the same ", h("code", {}, "autotune study"), " command resumes, and confirms the best."];
-  return "No verdict yet: when the budget is used, the best is compared with the default in fresh runs.";
+  return "No verdict: the best so far was not compared with the default in fresh runs.";
 }
 
 function drawFailures({ counts, first }) {

@@ -21,11 +21,7 @@ export function standing(study) {
   if (study.state === "running" && !study.managed) return "on the command line";
   if (study.state === "failed" && study.trouble) return "ended, and nothing has worked";
   if (study.state === "finished")
-    return study.verdict
-      ? "the budget is used and the verdict is in"
-      : (study.front ?? null) === null
-        ? "ended, without a verdict"
-        : "the budget is used";
+    return study.verdict || (study.front ?? null) !== null ? "the search has ended" : "ended, without a verdict";
   return STATES[study.state];
 }
 

@@ -1,7 +1,7 @@
 // A picture of a study: fetches, draws and updates it, shows its figures as a table, and saves it as a file.
 
 import { get, studyPath } from "./api.js";
-import { draw, leastWidth } from "./chart.js";
+import { LEAST_WIDTH, draw } from "./chart.js";
 import { fill, h, s, setText, throttled } from "./dom.js";
 import { number } from "./format.js";
 import { errorLine, table } from "./parts.js";
@@ -26,7 +26,7 @@ export function plotArea(title, open = () => {}) {
     width = region.clientWidth;
     // A hidden element has no width, so draw when it is shown.
     if (figure === null || width === 0) return;
-    const wide = Math.max(width, leastWidth(figure));
+    const wide = Math.max(width, LEAST_WIDTH);
     plot.style.width = `${wide}px`;
     pointer.over(draw(svg, figure, wide, pointer.zooms));
   }
@@ -43,12 +43,16 @@ export function plotArea(title, open = () => {}) {
   };
 }
 
-/** A picture of a study. `update(version)` fetches it if the version differs; `brief` omits the description. */
-export function pictureBox(study, picture, { brief = false } = {}) {
+/**
+ * A picture of a study. `update(study)` fetches it if the study has changed, and hides it while there is too little to
+ * draw; its title leads to `link`; `brief` omits title, description and buttons.
+ */
+export function pictureBox(study, picture, { brief = false, link = null } = {}) {
   const error = errorLine();
   const trials = `#/studies/${encodeURIComponent(study)}/trials`;
   const area = plotArea("Picture", (trial) => (location.hash = `${trials}/${trial}`));
-  const described = h("figcaption", { class: "muted" });
+  const title = h("a", { href: link }, picture);
+  const described = h("p", { class: "muted small" });
   const values = h("div", {});
   const details = h(
     "details",
@@ -59,14 +63,19 @@ export function pictureBox(study, picture, { brief = false } = {}) {
   const saves = h(
     "p",
     { class: "buttons saves" },
-    h("button", { type: "button", on: { click: () => saveSvg(area.svg, `${study}-${picture}`) } }, "Save as SVG"),
-    h("button", { type: "button", on: { click: () => savePng(area.svg, `${study}-${picture}`) } }, "Save as PNG"),
+    ...[saveSvg, savePng].map((save) =>
+      h(
+        "button",
+        { type: "button", on: { click: () => save(area.svg, `${study}-${picture}`, about()) } },
+        save === saveSvg ? "Save as SVG" : "Save as PNG",
+      ),
+    ),
   );
   saves.hidden = true;
   const element = h(
     "figure",
     { "aria-busy": "true" },
-    brief ? null : described,
+    brief ? null : h("figcaption", {}, h("h2", {}, title), described),
     error.element,
     area.region,
     h("div", { class: "below" }, details, brief ? null : saves),
@@ -74,17 +83,26 @@ export function pictureBox(study, picture, { brief = false } = {}) {
   const controller = new AbortController();
   let found = null;
   let version = null;
+  let of = null;
+
+  // The line above a saved picture, which has left the page that says of what it is.
+  function about() {
+    return [found.title, study, of.machine, of.newest.slice(0, 10)].filter(Boolean).join(" · ");
+  }
 
   const load = throttled(async () => {
     try {
       found = await get(studyPath(study, `pictures/${picture}`), { signal: controller.signal });
       error.show("");
+      element.hidden = found === null;
+      element.setAttribute("aria-busy", "false");
+      if (found === null) return;
+      setText(title, found.title);
       setText(described, found.description);
       area.region.setAttribute("aria-label", `Picture: ${found.title}`);
       if (details.open) drawTable();
       area.draw(found.figure, `${found.title}: ${found.description}`);
       saves.hidden = false;
-      element.setAttribute("aria-busy", "false");
     } catch (problem) {
       version = null; // makes the next event try again
       if (problem.name !== "AbortError") error.show(problem.message);
@@ -98,8 +116,9 @@ export function pictureBox(study, picture, { brief = false } = {}) {
   return {
     element,
     update(now) {
-      if (now === version) return;
-      version = now;
+      of = now;
+      if (now.version === version) return;
+      version = now.version;
       load();
     },
     close() {

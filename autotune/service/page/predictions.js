@@ -111,7 +111,7 @@ export function openPredictions(root) {
         words("On these grounds", found.grounds),
         words("Doubts", found.doubts),
         words(
-          "What makes the first better than the default, or worse",
+          "What each option of the first is worth, by the model",
           (found.reasons ?? []).map(([name, value]) => `${name}: ${factor(value)}`),
         ),
       ),

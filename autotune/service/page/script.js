@@ -4,6 +4,7 @@ import { get, studyPath, text } from "./api.js";
 import { copyButton } from "./copying.js";
 import { fill, h, setText } from "./dom.js";
 import { errorLine, field, options } from "./parts.js";
+import { saveFile } from "./saving.js";
 
 /** Show the winner's job script in `root`. */
 export function openScript(root, { name }) {
@@ -12,7 +13,8 @@ export function openScript(root, { name }) {
   const script = h("pre", { class: "script", tabindex: "0", role: "region", "aria-label": "Job script" });
   const copy = copyButton(script, "The job script");
   const hint = h("p", { class: "muted" });
-  const tools = h("div", { class: "row end" }, field("For", form), h("p", { class: "field" }, copy));
+  const save = h("button", { type: "button", on: { click: () => saveFile(`${name}.sh`, script.textContent) } }, "Save");
+  const tools = h("div", { class: "row end" }, field("For", form), h("p", { class: "buttons field-end" }, copy, save));
   const none = h(
     "p",
     { class: "muted" },
@@ -50,7 +52,7 @@ export function openScript(root, { name }) {
   function show(found) {
     script.hidden = found === null;
     hint.hidden = found === null;
-    copy.disabled = found === null;
+    for (const button of [copy, save]) button.disabled = found === null;
     fill(script, found ?? "");
     setText(hint, "Set the project, the queue and the memory before you submit it.");
   }

@@ -18,8 +18,9 @@ export function startDialog() {
   const submit = h("button", { type: "submit", class: "primary" }, "Start");
   const plain = (name, more) => h("input", { name, autocomplete: "off", spellcheck: "false", ...more });
   const whole = (name, min) => h("input", { name, type: "number", min, step: "1", inputmode: "numeric" });
+  const taken = h("p", { class: "doubt", role: "status", hidden: true });
   const inputs = {
-    name: plain("name"),
+    name: plain("name", { on: { input: warn } }),
     trials: plain("trials"),
     timeout: plain("timeout", { placeholder: "1h30m" }),
     workers: whole("workers", "1"),
@@ -35,6 +36,7 @@ export function startDialog() {
     field("Study", choice),
     about,
     field("Name", inputs.name, "Left empty: the study's own name."),
+    taken,
     h(
       "div",
       { class: "row" },
@@ -55,6 +57,7 @@ export function startDialog() {
   );
   const element = h("dialog", { "aria-labelledby": title }, form);
   let catalogue = [];
+  let known = [];
   let controller = null;
 
   async function open(like = null) {
@@ -65,8 +68,10 @@ export function startDialog() {
     choice.focus();
     try {
       const before = like?.study ?? choice.value;
-      const [studies, launchers] = await Promise.all([get("catalogue"), get("launchers")]);
+      const asked = ["catalogue", "launchers", "studies"].map((path) => get(path));
+      const [studies, launchers, stored] = await Promise.all(asked);
       catalogue = studies;
+      known = stored.map(({ name }) => name);
       fill(choice, options(catalogue.map(({ name }) => [name, name])));
       fill(inputs.launcher, options([["", "study's own"], ...launchers.map(({ name }) => [name, launcher(name)])]));
       if (catalogue.some(({ name }) => name === before)) choice.value = before;
@@ -86,6 +91,7 @@ export function startDialog() {
       fill(about, "The catalogue is empty: put study files into the folder that autotune serve was started with.");
       return;
     }
+    warn();
     inputs.trials.placeholder = study.trials ? String(study.trials) : "auto";
     fill(
       about,
@@ -99,6 +105,14 @@ export function startDialog() {
         ? h("p", {}, "Outside programs ask for configurations and tell what they gave; nothing is run here.")
         : null,
     );
+  }
+
+  // Starting under the name of a study goes on with it.
+  function warn() {
+    const name = inputs.name.value.trim() || choice.value;
+    taken.hidden = !known.includes(name);
+    setText(taken, taken.hidden ? "" : `There is a study ${name}: this goes on with it. Another name starts a new one.`);
+    setText(submit, taken.hidden ? "Start" : "Go on with it");
   }
 
   // Incomplete input has no estimate; the service reports errors when the form is sent.

@@ -1,6 +1,6 @@
 // One study: its head, and the section in the address. The stream stays open while sections change.
 
-import { fill, h, onChange, setText } from "./dom.js";
+import { breakable, fill, h, onChange, setText } from "./dom.js";
 import { controls } from "./controls.js";
 import { tagList } from "./labels.js";
 import { openLog } from "./log.js";
@@ -35,8 +35,8 @@ export function openStudy(root, path) {
   fill(
     root,
     h("p", { class: "back" }, h("a", { href: "#/" }, "All studies")),
-    head.element,
-    buttons.element,
+    h("div", { class: "head" }, head.title, head.standing, buttons.element),
+    head.about,
     h("nav", { class: "tabs", "aria-label": "About this study" }, [...links.values()]),
     content,
     buttons.dialogs,
@@ -114,37 +114,24 @@ export function openStudy(root, path) {
 
 function header(name) {
   const state = badge("");
-  const meaning = h("span", { class: "muted" });
   const budget = budgetBar();
   const where = h("p", { class: "muted" });
   const noted = h("p", { class: "noted" });
   const message = h("p", { class: "error" });
-  const element = h(
-    "div",
-    {},
-    h("h1", {}, name),
-    h(
-      "p",
-      { class: "standing" },
-      state.element,
-      meaning,
-      h("span", { class: "pair" }, h("span", { class: "muted" }, "trials"), budget.element),
-    ),
-    where,
-    noted,
-    message,
-  );
+  const title = h("h1", {}, breakable(name));
+  const words = h("span", { class: "pair" }, h("span", { class: "muted" }, "trials"), budget.element);
+  const standingLine = h("p", { class: "standing" }, state.element, words);
+  const about = h("div", {}, where, noted, message);
   const redrawNotes = onChange(({ tags, note, archived }) => {
     noted.hidden = tags.length === 0 && !note && !archived;
     fill(noted, archived ? h("strong", {}, "archived ") : null, tagList(tags), note);
   });
   const update = (study) => {
     state.update(study.state);
-    setText(meaning, standing(study));
     budget.update(study.trials, study.budget);
     setText(
       where,
-      [study.replay ? "a replay of recorded runs" : "", study.objective, study.machine, began(study)]
+      [standing(study), study.replay ? "a replay of recorded runs" : "", study.objective, study.machine, began(study)]
         .filter(Boolean)
         .join(" · "),
     );
@@ -153,7 +140,7 @@ function header(name) {
     message.className = study.state === "failed" ? "error" : "muted";
     setText(message, study.message);
   };
-  return { element, update };
+  return { title, standing: standingLine, about, update };
 }
 
 // The start of the first and of the newest run, in UTC, and the user who started the study.

@@ -1,9 +1,9 @@
 // One trial: its configuration, and each of its runs with command and output.
 
 import { get, studyPath } from "./api.js";
-import { fill, h } from "./dom.js";
+import { breakable, fill, h } from "./dom.js";
 import { configuration, coreTime, counted, duration, factor, looks, number, quantity } from "./format.js";
-import { errorLine, facts } from "./parts.js";
+import { errorLine, facts, table } from "./parts.js";
 
 /** A place for one trial; `show(number)` fetches it, `metric` is the study's, `query` leads back to the list. */
 export function trialBox(name, here) {
@@ -42,44 +42,66 @@ function drawn({ trial, made }, metric) {
   const ratio = trial.speed_up ?? null;
   const gain = ratio === null ? "" : trial.confirmed ? `, ${factor(ratio)}` : `, ${looks(ratio)}, not confirmed`;
   const has = (trial.value ?? null) !== null;
+  const chosen = h("div", { class: "run" });
+  const choose = (at) => fill(chosen, drawnRun(made[at], at + 1, metric));
+  if (made.length > 0) choose(made.length - 1);
   return [
     has ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${quantity(trial.value, metric)}`), gain) : null,
-    h("p", {}, h("code", {}, configuration(trial.configuration))),
+    h("p", {}, h("code", {}, breakable(configuration(trial.configuration)))),
     h("p", { class: "muted" }, `${trial.state}, ${counted(made.length, "run")}; tuning took ${coreTime(trial.core_s)}`),
     trial.message ? h("p", { class: "error" }, trial.message) : null,
-    made.length === 0 ? h("p", { class: "muted" }, "No run of it has ended yet.") : null,
-    ...made.map((run, at) => drawnRun(run, at + 1, made.length, metric)),
+    made.length === 0 ? h("p", { class: "muted" }, "No run of it has ended yet.") : [runs(made, metric, choose), chosen],
   ];
 }
 
-function drawnRun(run, at, count, metric) {
+function runs(made, metric, choose) {
+  const columns = [
+    { title: "Run", number: true },
+    { title: "Purpose" },
+    { title: metric?.name ?? "Value", number: true },
+    { title: "Took", number: true },
+    { title: "Started" },
+    { title: "Host" },
+    { title: "Disturbance" },
+  ];
+  const rows = made.map((run, at) => [
+    h("button", { type: "button", class: "sort", on: { click: () => choose(at) } }, String(at + 1)),
+    run.purpose,
+    result(run, metric),
+    duration(run.elapsed_s),
+    run.started.replace("T", " ").slice(0, 19),
+    run.host,
+    run.disturbance,
+  ]);
+  return table("Runs", columns, rows, { className: "small" });
+}
+
+function result(run, metric) {
   const value = run.value ?? run.bound;
-  const words = value === null ? run.state : `${quantity(value, metric)}${run.value === null ? ", capped there" : ""}`;
+  if (value === null) return run.state;
+  return `${run.value === null ? `capped at ` : ""}${quantity(value, metric)}`;
+}
+
+function drawnRun(run, at, metric) {
   const others = Object.entries(run.metrics).filter(([key]) => key !== metric?.name);
-  return h(
-    "details",
-    { class: "run", open: at === count },
-    h("summary", {}, `Run ${at}, ${run.purpose}: ${words}`),
+  return [
+    h("h3", {}, `Run ${at}, ${run.purpose}: ${result(run, metric)}`),
     facts([
-      ["Started", run.started.replace("T", " ").slice(0, 19)],
-      ["Host", run.host],
-      ["Time of the job", duration(run.elapsed_s)],
       ["Held", coreTime(run.core_s)],
-      ["Most memory", run.memory_bytes > 0 ? `${number(run.memory_bytes / 1e6, 3)} MB` : null],
-      ["Disturbance", run.disturbance],
+      ["Most memory", run.memory_bytes > 0 ? quantity(run.memory_bytes, { unit: "B" }) : null],
       ...others.map(([key, figure]) => [key, number(figure)]),
     ]),
     run.message ? h("p", { class: "error" }, run.message) : null,
     ...run.commands.map((command) => text("Command", command)),
     text("stdout", run.stdout),
     text("stderr", run.stderr),
-  );
+  ];
 }
 
 function text(label, found) {
   if (!found) return null;
   return [
-    h("h3", {}, label),
+    h("h4", {}, label),
     h("pre", { class: "log printed", tabindex: "0", role: "region", "aria-label": label }, found),
   ];
 }

@@ -2,7 +2,7 @@
 // the address, so that they can be linked, and are kept while a trial is shown.
 
 import { call, get, studyPath } from "./api.js";
-import { fill, h, onChange, setText, throttled } from "./dom.js";
+import { breakable, fill, h, onChange, setText, throttled } from "./dom.js";
 import { changes, configuration, coreTime, counted, factor, looks, number, ratioTitle } from "./format.js";
 import { clearRefused, errorLine, field, options, scrolling, showRefused } from "./parts.js";
 import { saveFile } from "./saving.js";
@@ -270,7 +270,7 @@ function line(trial, { metric, best, defaults }, here) {
     value: value(trial, metric),
     speed_up: ratio(trial),
     core_s: coreTime(trial.core_s),
-    configuration: h("code", { title: configuration(trial.configuration) }, changes(trial.configuration, defaults)),
+    configuration: h("code", { title: configuration(trial.configuration) }, breakable(changes(trial.configuration, defaults))),
     message: message ? h("span", { class: "clamped" }, message) : "",
   };
   return h(

@@ -2,8 +2,8 @@
 
 import { get, studyPath } from "./api.js";
 import { copyButton } from "./copying.js";
-import { fill, h } from "./dom.js";
-import { counted, plain, quantity } from "./format.js";
+import { breakable, fill, h } from "./dom.js";
+import { counted, plain } from "./format.js";
 import { section, table } from "./parts.js";
 
 /** The configuration of the best trial of a study; `update(study)` draws it. */
@@ -43,8 +43,8 @@ export function winnerBox(name, here) {
 
   return {
     element,
-    update({ incumbent, default: base, simplified, metric }) {
-      redraw({ incumbent, default: base, simplified, metric });
+    update({ incumbent, default: base, simplified }) {
+      redraw({ incumbent, default: base, simplified });
       const best = incumbent ? JSON.stringify([incumbent.trial, incumbent.runs]) : null;
       if (best === shown) return;
       shown = best;
@@ -55,47 +55,42 @@ export function winnerBox(name, here) {
   };
 }
 
-function drawConfiguration({ incumbent, default: base, simplified, metric }) {
+function drawConfiguration({ incumbent, default: base, simplified }) {
   if (incumbent === null && base === null) return null;
   const sides = [
     ["Best", incumbent],
     ["Default", base],
   ].filter(([, one]) => one !== null);
   const names = [...new Set(sides.flatMap(([, one]) => Object.keys(one.configuration)))];
-  const rows = names.map((name) => {
-    const differs = incumbent && base && plain(incumbent.configuration[name]) !== plain(base.configuration[name]);
-    return [
-      h("code", {}, name),
-      ...sides.map(([title, one]) => valueCell(one.configuration[name], differs && title === "Best")),
-      simplified ? valueCell(simplified[name], false) : null,
-    ].filter((cell) => cell !== null);
-  });
+  const differs = (name) => incumbent && base && plain(incumbent.configuration[name]) !== plain(base.configuration[name]);
+  const changed = names.filter(differs);
   const columns = [
     "Parameter",
-    ...sides.map(([title, one]) => sideTitle(title, one, metric)),
+    ...sides.map(([title, one]) => `${title}, trial ${one.trial}`),
     ...(simplified ? ["As good, simpler"] : []),
-  ];
-  return [
+  ].map((title) => ({ title }));
+  const grid = (label, shown) =>
     table(
-      "Best and default configuration",
-      columns.map((title) => ({ title })),
-      rows,
+      label,
+      columns,
+      shown.map((name) => [
+        h("code", {}, breakable(name)),
+        ...sides.map(([, one]) => valueCell(one.configuration[name])),
+        ...(simplified ? [valueCell(simplified[name])] : []),
+      ]),
       { className: "configuration" },
-    ),
-    h("p", { class: "muted small" }, "Marked values differ from the default."),
+    );
+  if (changed.length === 0) return grid("Best and default configuration", names);
+  const others = names.filter((name) => !differs(name));
+  return [
+    grid("What the best changes", changed),
+    others.length === 0
+      ? null
+      : h("details", {}, h("summary", {}, `${counted(others.length, "option")} as in the default`), grid("Unchanged", others)),
   ];
 }
 
-function sideTitle(title, one, metric) {
-  const runs = Array.isArray(one.runs) ? one.runs.length : one.runs;
-  const about = [`trial ${one.trial}`, quantity(one.value, metric), runs ? counted(runs, "run") : ""]
-    .filter(Boolean)
-    .join(", ");
-  return [title, h("br"), h("span", { class: "muted small" }, about)];
-}
-
-function valueCell(value, differs) {
+function valueCell(value) {
   const unset = value === null || value === undefined;
-  const text = h("code", { class: unset ? "muted" : null }, plain(value));
-  return differs ? h("mark", {}, text) : text;
+  return h("code", { class: unset ? "muted" : null }, breakable(plain(value)));
 }

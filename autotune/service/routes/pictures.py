@@ -9,27 +9,18 @@ from pydantic import BaseModel
 
 from autotune.batch.script_forms import script_forms, script_labels
 from autotune.batch.winner_script import script_of, site_of
-from autotune.pictures import Chart
 from autotune.report import report_of
 from autotune.report.page import to_html
 from autotune.service.callers import is_own
 from autotune.service.json_values import json_value
 from autotune.service.models.values import Values
-from autotune.service.problems import ProblemError, answers
+from autotune.service.problems import answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import AnswerKey, Studies
 from autotune.service.workers import Answer, answer_long, as_json, work_long
 from autotune.studyfile.one_of import OneOf
 
 PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=["progress"])]
-
-
-class PictureBrief(BaseModel):
-    """A picture of a study."""
-
-    name: str
-    title: str
-    description: str
 
 
 class ScriptForm(BaseModel):
@@ -39,9 +30,12 @@ class ScriptForm(BaseModel):
     title: str
 
 
-class Picture(PictureBrief):
+class Picture(BaseModel):
     """A picture: its panels with their axes and marks, and the same as a table."""
 
+    name: str
+    title: str
+    description: str
     table: Values
     figure: Values
 
@@ -50,19 +44,9 @@ def routes(studies: Studies) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/studies/{name}", tags=["pictures"])
 
-    @router.get("/pictures", response_model=list[PictureBrief], responses=answers(404))
-    async def list_pictures(name: StudyName, request: Request) -> Response:
-        """List the pictures of a study."""
-
-        def make(key: AnswerKey) -> Answer:
-            charts = studies.charts(name, key.version).values()
-            return as_json([PictureBrief(**_words_of(chart)) for chart in charts])
-
-        return await answer_long(request, partial(studies.key, name, "pictures"), make)
-
-    @router.get("/pictures/{picture}", response_model=Picture, responses=answers(404))
+    @router.get("/pictures/{picture}", response_model=Picture | None, responses=answers(404))
     async def show_picture(name: StudyName, picture: PictureName, request: Request) -> Response:
-        """Show a picture: its panels with their axes and marks, and the same as a table."""
+        """Show one of the `pictures` of a study; null while there is too little to draw."""
 
         make = partial(_draw, studies, picture)
         return await answer_long(request, partial(studies.key, name, "picture", picture), make)
@@ -104,14 +88,15 @@ def routes(studies: Studies) -> APIRouter:
 
 
 def _draw(studies: Studies, picture: str, key: AnswerKey) -> Answer:
-    name = key.study
-    chart = studies.chart(name, key.version, picture)
+    chart = studies.chart(key.study, key.version, picture)
     if chart is None:
-        known = ", ".join(studies.charts(name, key.version))
-        raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {known}")
-    table = json_value({"columns": chart.table.columns, "rows": chart.table.rows})
-    return as_json(Picture(**_words_of(chart), table=table, figure=json_value(chart.to_dict())))
-
-
-def _words_of(chart: Chart) -> dict[str, str]:
-    return {"name": chart.name, "title": json_value(chart.title), "description": json_value(chart.description)}
+        return as_json(None)
+    return as_json(
+        Picture(
+            name=chart.name,
+            title=json_value(chart.title),
+            description=json_value(chart.description),
+            table=json_value({"columns": chart.table.columns, "rows": chart.table.rows}),
+            figure=json_value(chart.to_dict()),
+        )
+    )

@@ -16,6 +16,7 @@ from autotune.service.models.orders import (
     CatalogueEntry,
     CostEstimate,
     LauncherBrief,
+    MorePairs,
     MoreTrials,
     NewLabels,
     NewStudy,
@@ -133,11 +134,14 @@ def _add_changes(router: APIRouter, studies: Studies, audit: AuditLog) -> None:
         with audit.order(by(request), "extend", name, {"trials": more.trials}):
             return studies.extend(name, more.trials, by(request))
 
-    @router.post("/studies/{name}/confirm", status_code=202, responses=answers(404, 409))
-    def confirm_study(name: StudyName, request: Request) -> StudyBrief:
-        """Compare the best trials of a study that does not run with the default in fresh runs."""
-        with audit.order(by(request), "confirm", name):
-            return studies.compare(name, Task.CONFIRM, by(request))
+    @router.post("/studies/{name}/confirm", status_code=202, responses=answers(404, 409, 413, 415))
+    def confirm_study(name: StudyName, more: MorePairs, request: Request) -> StudyBrief:
+        """Compare the best trials of a study that does not run with the default in fresh runs.
+
+        A study with a verdict needs a larger number of `pairs`.
+        """
+        with audit.order(by(request), "confirm", name, {"pairs": more.pairs}):
+            return studies.compare(name, Task.CONFIRM, by(request), more.pairs)
 
     @router.post("/studies/{name}/ablate", status_code=202, responses=answers(404, 409))
     def ablate_study(name: StudyName, request: Request) -> StudyBrief:

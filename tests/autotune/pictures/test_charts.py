@@ -10,8 +10,7 @@ from autotune.performance.warm_start import WarmStart
 from autotune.pictures import charts_of
 from autotune.pictures.ablation import ablation
 from autotune.pictures.chart import Band, Bars, Chart, Line, Points, Role, Table, stairs
-from autotune.pictures.charts import NAMES
-from autotune.pictures.costs_and_failures import failures, ledger
+from autotune.pictures.charts import NAMES, drawers_of, names_on_page
 from autotune.pictures.curves import curves
 from autotune.pictures.predictions import warm_start_prediction
 from autotune.pictures.progress import MOST, progress
@@ -82,7 +81,7 @@ def test_a_study_without_a_run_has_no_picture_and_one_without_a_value_is_drawn()
     found = charts_of(
         summary(trial(0, failed(FailureKind.OUT_OF_MEMORY, "killed")), trial(1, failed(FailureKind.TIMED_OUT)))
     )
-    assert [chart.name for chart in found] == ["progress", "failures"]
+    assert [chart.name for chart in found] == ["progress"]
     assert "did not give a valid measurement" in found[0].description
 
 
@@ -174,19 +173,6 @@ def test_curves_are_drawn_by_the_rungs_of_their_bracket():
     assert all(Role.BASELINE in {mark.role for mark in panel.marks} for panel in chart.panels)
     assert points(chart, Role.PAUSED) == [(3.0, 0.35), (1.0, 0.25)]
     assert {x for x in line(replace(chart, panels=(first,)), Role.RUNG).x if x} == {3.0, 9.0}
-
-
-def test_the_ledger_and_the_failures_add_up():
-    found = varied()
-    assert sum(value for name, value in bars(ledger(found.ledger)).items() if not name.startswith("not spent")) == (
-        pytest.approx(found.ledger.spent)
-    )
-    assert bars(failures(found)) == {
-        "capped": 2.0,
-        "invalid result": 1.0,
-        "out of memory": 1.0,
-        "application error": 1.0,
-    }
 
 
 def test_an_ablation_names_what_helps():
@@ -302,3 +288,11 @@ def test_disturbances_are_drawn_over_time_with_the_runs_set_aside():
     assert said in chart.description
     assert chart in charts_of(found)
     assert disturbance(summary(trial(0, took(2.0)))) is None, "where nobody knows"
+
+
+def test_the_page_knows_its_pictures_without_drawing_and_the_main_one_is_first():
+    found = varied()
+    assert names_on_page(found) == ["progress", "importance", "slices", "timeline"]
+    assert names_on_page(summary(trial(0, settled=False))) == []
+    assert names_on_page(varied(CONFIRMED))[:2] == ["progress", "pairs"]
+    assert {*names_on_page(found)} - {"timeline"} <= drawers_of(found).keys()

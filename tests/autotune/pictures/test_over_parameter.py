@@ -5,10 +5,9 @@ import json
 import pytest
 
 from autotune.errors import CannotRunHereError
-from autotune.pictures import charts_of
 from autotune.pictures.chart import Bars, Line, Points
 from autotune.pictures.files import save
-from autotune.pictures.over_parameter import draw_over, over
+from autotune.pictures.over_parameter import draw_over
 from autotune.pictures.program_parts import parts
 from autotune.records.outcome import Outcome
 from autotune.storage.study_store import StudyStore
@@ -88,15 +87,6 @@ def test_another_metric_or_part_is_that_of_the_trial_with_the_best_time():
 def test_an_unknown_parameter_or_metric_is_an_error(words, message):
     with pytest.raises(CannotRunHereError, match=message):
         draw_over(summary(*CROSSING, space=SPACE), *words)
-
-
-def test_a_report_has_the_number_that_explains_most_with_lines_for_what_else_does():
-    found = {chart.name: chart for chart in charts_of(summary(*CROSSING, space=SPACE))}
-    assert found["over"].title == "wall_s over np"
-    assert over(summary(trial(0, took(1.0)), space=SPACE)) is None
-    words = Space([Choice("a", ("x", "y"), default="x"), Choice("b", ("x", "y"), default="x")])
-    few = [trial(n, took(1.0 + n), a="xy"[n % 2], b="xy"[n // 2]) for n in range(4)]
-    assert over(summary(*few, space=words)) is None
 
 
 def test_where_the_time_goes_is_in_seconds_and_as_shares_of_the_run():

@@ -66,12 +66,10 @@ def test_the_report_has_all_its_parts_in_order(small):
     assert keys == ["winner", "script", "failures", "pictures", "cost", "method", "provenance"]
     assert [chart.name for chart in small.charts] == [
         "pairs",
-        "failures",
         "progress",
         "slices",
         "parallel",
         "noise",
-        "ledger",
     ]
     assert small.headline.kind == "gain"
     assert dict(small.figures)["speed-up"].startswith("2.")

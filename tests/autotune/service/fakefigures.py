@@ -125,8 +125,7 @@ def pictures(trials):
     valid = [one for one in trials if one["value"] is not None]
     if not valid:
         return {}
-    drawn = [_progress(trials, valid), _pairs(), _importance()]
-    drawn += [_slices(valid), _parallel(valid), _ablation(), _failures(trials), _tradeoff(valid)]
+    drawn = [_progress(trials, valid), _pairs(), _ablation(), _importance(), _slices(valid), _tradeoff(valid)]
     return {one["name"]: one for one in drawn}
 
 
@@ -213,21 +212,6 @@ def _slices(valid):
     return _picture("slices", "Slices", text, ["trial", "wall_s", "np"], rows, *panels)
 
 
-def _parallel(valid):
-    names = ["np", "npool", "ntg", "threads"]
-    x, y = [], []
-    for one in valid:
-        x += [*range(len(names)), None]
-        y += [*(one["configuration"][name] / 48 for name in names), None]
-    rulers = [_mark("line", "guide", [at, at], [0, 1], label="") for at in range(len(names))]
-    words = [_mark("texts", "guide", [at, at], [0, 1], words=["0", "48"]) for at in range(len(names))]
-    axes = _axis(ticks=[[at, name] for at, name in enumerate(names)]), _axis(ticks=[])
-    panel = _panel(*axes, *rulers, _mark("line", "trial", x, y), *words)
-    rows = [[one["trial"], *(one["configuration"][name] for name in names), one["value"]] for one in valid]
-    text = "A line a valid trial, through the values of its parameters."
-    return _picture("parallel", "Parallel coordinates", text, ["trial", *names, "wall_s"], rows, panel)
-
-
 def _bars(role, words, values, title, **more):
     places = [float(at) for at in range(len(words))]
     y = _axis(ticks=[[at, word] for at, word in zip(places, words, strict=True)], reverse=True)
@@ -256,15 +240,6 @@ def _importance():
     return _picture("importance", "What matters", text, ["parameter", "share [%]"], rows, panel)
 
 
-def _failures(trials):
-    kinds = ["capped", "out of memory", "timed out"]
-    counts = [sum(one["state"] == kind for one in trials) for kind in kinds]
-    rows = [list(row) for row in zip(kinds, counts, strict=True)]
-    text = "How many trials ended without a value, by kind."
-    panel = _bars("failed", kinds, counts, "trials")
-    return _picture("failures", "Failures", text, ["kind", "trials"], rows, panel)
-
-
 def prediction(machine, k):
     """Return proposals for a machine; nothing can be proposed for `summit`."""
     proposals = [
@@ -291,7 +266,7 @@ def prediction(machine, k):
         "grounds": ["51 runs of pw.x on 2 machines"],
         "doubts": ["nothing was measured on a machine with POWER9"] if none else ["one workload only"],
         "measured": [{"configuration": configuration(number), "value": 2.672, "runs": 3} for number in (1, 0)],
-        "reasons": [] if none else [["ranks", 1.31], ["pools", 1.12]],
+        "reasons": [] if none else [["np", 1.31], ["npool", 1.12]],
     }
 
 

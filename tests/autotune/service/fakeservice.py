@@ -267,7 +267,9 @@ def _handler(service):  # noqa: C901  a table of addresses
                 case ["POST", "studies", name, verb] if verb in ALLOWED:
                     self._json(service.act(name, verb).brief(), 202)
                 case ["POST", "studies", name, ("extend" | "confirm" | "ablate") as verb]:
-                    self._json(service.go_on(name, verb, self._body() if verb == "extend" else {}).brief(), 202)
+                    more = self._body() if self.headers["Content-Length"] not in {None, "0"} else {}
+                    service.orders.append({verb: more})
+                    self._json(service.go_on(name, verb, more).brief(), 202)
                 case ["PUT", "studies", name, "labels"]:
                     self._json(service.label(name, self._body()).brief())
                 case ["DELETE", "studies", name]:
@@ -276,7 +278,7 @@ def _handler(service):  # noqa: C901  a table of addresses
                 case _:
                     raise ProblemError(404, "there is nothing at this address")
 
-        def _study(self, study, rest, query):  # noqa: C901, PLR0912  likewise
+        def _study(self, study, rest, query):  # noqa: C901  likewise
             drawn = figures.pictures(study.trials)
             match rest:
                 case []:
@@ -295,8 +297,6 @@ def _handler(service):  # noqa: C901  a table of addresses
                     if found is None:
                         raise ProblemError(404, f"study {study.name!r} has no trial {number}")
                     self._json({"trial": found, "made": figures.runs(found)})
-                case ["pictures"]:
-                    self._json([{key: one[key] for key in ("name", "title", "description")} for one in drawn.values()])
                 case ["pictures", name] if name in drawn:
                     self._json(drawn[name])
                 case ["script-forms"]:

@@ -117,9 +117,23 @@ class FakeStudy:
             "first_error": next(
                 ({"trial": one["trial"], "message": one["message"]} for one in self.trials if one["message"]), None
             ),
+            "fresh": self._fresh(best),
+            "next": "" if active else "Use it: `autotune best done --script sh` writes its job script.",
+            "pictures": self._pictures(best),
             "again": figures.AGAIN | {"name": f"{self.name}-2"},
             "version": len(self.trials) * 10 + len(self.state) if self.trials else 0,
         }
+
+    def _fresh(self, best):
+        done = self.brief()["verdict"] is not None
+        return {"best": best["value"], "default": figures.BASELINE, "pairs": 19} if done else None
+
+    def _pictures(self, best):
+        if best is None:
+            return []
+        first = ["tradeoff"] if self.is_tradeoff else ["progress"]
+        ended = ["pairs", "ablation"] if self.brief()["verdict"] else []
+        return [*first, *ended, "importance", "slices"]
 
 
 def _sentence(gain):

@@ -249,7 +249,10 @@ def test_a_finished_study_is_extended_and_confirmed_anew(service, followed, clie
     assert client.extend("followed", 2)["budget"] == 8
     after = service.until("followed", "finished")
     assert (before["trials"], after["trials"]) == (6, 8)
-    # The pairs that there are count, so that a verdict that has as many as it may is only given anew.
-    assert client.confirm("followed")["state"] in {"running", "waiting"}
-    assert service.until("followed", "finished")["verdict"] is not None
+    made = after["fresh"]["pairs"]
+    with pytest.raises(ServiceError, match=f"has {made} pairs of runs already"):
+        client.confirm("followed")
+    # The pairs that there are count.
+    assert client.confirm("followed", pairs=made + 2)["state"] in {"running", "waiting"}
+    assert service.until("followed", "finished")["fresh"]["pairs"] == made + 2
     assert client.estimate("sleepy", trials=10)["measured"] >= 3

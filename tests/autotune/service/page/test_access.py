@@ -20,7 +20,7 @@ VIEWS = {
     "study": "#/studies/done",
     "running": "#/studies/qe",
     "pictures": "#/studies/done/pictures/progress",
-    "parallel": "#/studies/done/pictures/parallel",
+    "all pictures": "#/studies/done/pictures",
     "slices": "#/studies/done/pictures/slices",
     "importance": "#/studies/done/pictures/importance",
     "ablation": "#/studies/done/pictures/ablation",
@@ -51,6 +51,7 @@ def prepare(fake, page, view):
         page.get_by_role("button", name="Start a study").click()
         expect(page.get_by_role("dialog").get_by_text("5 parameters")).to_be_visible()
     elif view in DIALOGS:
+        page.get_by_text("More", exact=True).click()
         page.get_by_role("button", name=DIALOGS[view]).click()
     elif view == "predictions":
         expect(page.get_by_label("Machine").locator("option")).to_have_count(3)
@@ -58,7 +59,7 @@ def prepare(fake, page, view):
         expect(page.get_by_role("heading", name="Proposals for")).to_be_visible()
     elif "/pictures" in VIEWS[view] or view in {"study", "running"}:
         figures = page.locator("figure:visible")
-        expect(figures).to_have_count(2 if view == "study" else 1)
+        expect(figures).to_have_count({"study": 3, "all pictures": 5}.get(view, 1))
         for figure in figures.all():
             expect(figure).to_have_attribute("aria-busy", "false")
             figure.get_by_text("The figures as a table").click()
@@ -185,7 +186,7 @@ def test_on_paper_there_is_nothing_to_press_and_no_picture_is_cut(fake, new_page
     fake.add("done", "finished", 12)
     page, _ = new_page(fake.url, "#/studies/done", color_scheme="light")
     figures = page.locator("figure:visible")
-    expect(figures).to_have_count(2)
+    expect(figures).to_have_count(3)
     for figure in figures.all():
         expect(figure).to_have_attribute("aria-busy", "false")
     page.emulate_media(media="print")

@@ -33,6 +33,7 @@ def test_a_read_only_service_has_no_buttons_that_cannot_work(fake, new_page, kee
     expect(page.get_by_role("button", name="Start a study")).to_be_hidden()
     expect(page.locator("#about")).to_have_text("autotune 0.9.0, read-only")
     page.get_by_role("link", name="done").click()
+    page.get_by_text("More", exact=True).click()
     expect(page.get_by_role("link", name="Report")).to_be_visible()
     for verb in ("Pause", "Resume", "Stop", "Delete"):
         expect(page.get_by_role("button", name=verb)).to_be_hidden()

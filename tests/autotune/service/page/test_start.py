@@ -68,24 +68,30 @@ def test_a_study_that_has_ended_is_gone_on_with_and_compared(fake, new_page, kee
     dialog.get_by_role("button", name="Make them").click()
     expect(page.locator(".standing .figures")).to_have_text("15 of 15")
     expect(page.locator(".badge")).to_have_text("finished")
-    for made, (button, verb) in enumerate((("Confirm now", "confirm"), ("Ablate", "ablate")), 16):
-        page.get_by_role("button", name=button).click()
-        # Of the fake each of the two makes one run more than was asked for.
-        expect(page.locator(".standing .figures")).to_have_text(f"{made} of {made - 1}")
-        expect(page.locator(".badge")).to_have_text("finished")
-        assert ("POST", f"/studies/done/{verb}") in fake.asked
+    page.get_by_role("button", name="Confirm now").click()
+    dialog = page.get_by_role("dialog", name="A more precise verdict on done")
+    expect(dialog).to_contain_text("The verdict has 19 pairs")
+    expect(dialog.get_by_label("Pairs of runs in all")).to_have_value("38")
+    dialog.get_by_role("button", name="Make them").click()
+    # Of the fake each of the two makes one run more than was asked for.
+    expect(page.locator(".standing .figures")).to_have_text("16 of 15")
+    page.get_by_text("More", exact=True).click()
+    page.get_by_role("button", name="Ablate").click()
+    expect(page.locator(".standing .figures")).to_have_text("17 of 16")
+    expect(page.locator(".badge")).to_have_text("finished")
+    assert fake.orders == [{"extend": {"trials": 3}}, {"confirm": {"pairs": 38}}, {"ablate": {}}]
     with fake.changed:
         study.state, study.held = "running", True
         fake.changed.notify_all()
     confirm = page.get_by_role("button", name="Confirm now")
-    expect(confirm).to_have_attribute("aria-disabled", "true")
-    expect(confirm).to_have_attribute("title", "not possible while the study is running")
+    expect(confirm).to_be_hidden()
 
 
 @pytest.mark.slow
 def test_another_study_is_started_with_the_options_of_one(fake, new_page):
     fake.add("done", "finished", 12)
     page, _ = new_page(fake.url, "#/studies/done")
+    page.get_by_text("More", exact=True).click()
     page.get_by_role("button", name="Start another").click()
     dialog = page.get_by_role("dialog", name="Start a study")
     expect(dialog.get_by_label("Name")).to_have_value("done-2")
@@ -94,3 +100,17 @@ def test_another_study_is_started_with_the_options_of_one(fake, new_page):
     expect(page.get_by_role("heading", name="done-2", level=1)).to_be_visible()
     wanted = {"study": "qe", "name": "done-2", "trials": 12, "timeout": "1800s", "seed": 7, "cores": "0-3"}
     assert fake.orders == [wanted]
+
+
+@pytest.mark.slow
+def test_a_name_that_is_taken_goes_on_with_that_study_and_says_so_first(fake, new_page):
+    fake.add("qe", "stopped", 7)
+    page, _ = new_page(fake.url)
+    page.get_by_role("button", name="Start a study").click()
+    dialog = page.get_by_role("dialog", name="Start a study")
+    expect(dialog.get_by_text("There is a study qe: this goes on with it.")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Go on with it")).to_be_visible()
+    dialog.get_by_label("Name").fill("other")
+    expect(dialog.get_by_text("There is a study")).to_be_hidden()
+    dialog.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_role("heading", name="other", level=1)).to_be_visible()
