@@ -110,9 +110,8 @@ def _space(context: ToolContext, of: given.StudyArguments) -> Json:
 
 
 def _result(context: ToolContext, of: given.StudyArguments) -> Json:
-    best, verdict = (
-        _or_none(lambda get=get: get(of.study)) for get in (context.client.incumbent, context.client.verdict)
-    )
+    best = _or_none(lambda: context.client.incumbent(of.study))
+    verdict = _or_none(lambda: context.client.verdict(of.study))
     return {
         "best": best and _only(best, _OF_TRIAL),
         "verdict": verdict and _only(verdict, _OF_VERDICT),

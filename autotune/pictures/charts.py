@@ -45,9 +45,9 @@ def drawers_of(
         brackets: The brackets of Hyperband (`autotune.scheduling.hyperband`).
         table: The decision table, if the study looks for one.
     """
-    uncertainty = {"noise": partial(noise, summary), "disturbance": partial(disturbance, summary)}
+    uncertainty: dict[str, Draw] = {"noise": partial(noise, summary), "disturbance": partial(disturbance, summary)}
     if summary.has_decision_table:
-        return {"decisions": lambda: None if table is None else decisions(table)} | uncertainty
+        return {"decisions": lambda: None if table is None else decisions(table), **uncertainty}
     metric, metrics = summary.standings.metric, summary.definition.metrics
     drawers: dict[str, Draw] = {
         "progress": partial(progress, summary),

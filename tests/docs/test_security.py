@@ -68,7 +68,7 @@ run, import or open what a study file of its own names
 exceed its budget of studies, trials or time
     autotune/agents/test_mcp.py::test_no_budget_is_overrun_however_often_and_at_once_it_is_tried
 What programs and other people wrote is marked as data
-    autotune/agents/test_answers.py::test_what_others_wrote_is_marked_as_data
+    autotune/agents/test_answers.py::test_what_others_wrote_is_named_once_and_what_is_empty_left_out
 has no tool that pauses, stops or deletes a study
     autotune/agents/test_mcp.py::test_an_adversary_launches_nothing_and_learns_no_secret
 listens on the loopback address by default

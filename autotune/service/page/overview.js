@@ -95,7 +95,7 @@ function drawVerdict(study) {
   const how = fresh ? `median of ${counted(fresh.pairs, "fresh run")}` : "in tuning";
   const measured = (value) => (value === null ? null : big(quantity(value, metric), how));
   return [
-    h("p", { class: study.trouble ? "sentence error" : "sentence" }, study.verdict ?? noVerdict(study)),
+    h("p", { class: study.trouble ? "sentence error" : "sentence" }, prose(study.verdict ?? noVerdict(study))),
     detail?.doubt ? h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), detail.doubt) : null,
     study.next ? h("p", { class: "next" }, h("strong", {}, "Next: "), prose(study.next)) : null,
     facts([

@@ -97,6 +97,7 @@ export function pictureBox(study, picture, { brief = false, link = null } = {}) 
       element.hidden = found === null;
       element.setAttribute("aria-busy", "false");
       if (found === null) return;
+      element.classList.toggle("wide", found.figure.panels.length > 1);
       setText(title, found.title);
       setText(described, found.description);
       area.region.setAttribute("aria-label", `Picture: ${found.title}`);
