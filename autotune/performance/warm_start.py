@@ -129,13 +129,15 @@ def find_earlier_study(
     store: ReadableStudy, space: Space, setting: Setting, known: Sequence[Measured]
 ) -> "EarlierStudy | None":
     """Return the earlier study that guides a study: chosen when it begins, and the same one in its later sessions."""
-    from autotune.performance.earlier_study import EarlierStudy  # noqa: PLC0415  imports SciPy
-
     start = stored_warm_start(store)
     if start is None and store.trials():
         return None
     if start is not None:
         known = [row for row in known if row.setting.source == start.earlier != ""]
+    if not known:
+        return None
+    from autotune.performance.earlier_study import EarlierStudy  # noqa: PLC0415  imports SciPy
+
     return EarlierStudy.find(
         space, setting, known, limits_of(store.definition.study_file.limits, store.definition.metrics)
     )

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import log, pi, sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from autotune.search.base import Rows
 from autotune.search.feasibility import chance_to_work
@@ -152,7 +152,7 @@ def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Arra
     z = (best - mean) / deviation
     near = np.maximum(z, _TAIL)
     density = np.exp(-0.5 * near * near) / sqrt(2 * pi)
-    body = np.log(density + near * ndtr(near))
+    body = np.log(density + near * scipy.special.ndtr(near))
     far = np.minimum(z, _TAIL)
     tail = -0.5 * far * far - 0.5 * log(2 * pi) - 2.0 * np.log(-far)
     logarithm: Array = np.where(z > _TAIL, body, tail) + np.log(deviation)

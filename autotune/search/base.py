@@ -83,8 +83,14 @@ class Proposer(BaseSampler):
         self._predicted: Rows = np.empty((0, len(space.parameters)), dtype=np.int32)
         # Threads share a sampler, and a trial exists before its parameters are stored, so remember what was proposed.
         self._lock = threading.RLock()
-        self._threads = ThreadpoolController()
         self._proposed: dict[tuple[str, int], Mapping[str, Any]] = {}
+
+    @cached_property
+    def _threads(self) -> ThreadpoolController:
+        """The control over the threads of NumPy and SciPy, which finds only libraries that are loaded."""
+        import scipy.linalg  # noqa: F401, PLC0415  slow to import, and the default is proposed without it
+
+        return ThreadpoolController()
 
     @property
     def limits(self) -> Limits:

@@ -13,8 +13,8 @@ from math import inf, log
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
 
 from autotune.records.limit import Limit, Limits
 from autotune.statistics.gaussian_process import Array, GaussianProcess, fit
@@ -70,11 +70,11 @@ class LimitedValues:
         """Return the logarithm of the chance that a value keeps the limit, for normal distributions; all (m,)."""
         below, above = (self.low - mean) / deviation, (self.high - mean) / deviation
         if self.low == -inf:
-            chances: Array = log_ndtr(above)
+            chances: Array = scipy.special.log_ndtr(above)
         elif self.high == inf:
-            chances = log_ndtr(-below)
+            chances = scipy.special.log_ndtr(-below)
         else:
-            chances = np.log(np.maximum(ndtr(above) - ndtr(below), _LEAST_CHANCE))
+            chances = np.log(np.maximum(scipy.special.ndtr(above) - scipy.special.ndtr(below), _LEAST_CHANCE))
         return chances
 
 

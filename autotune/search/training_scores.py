@@ -9,9 +9,8 @@ between good ones.
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from autotune.storage.observation import Observation
 
@@ -37,7 +36,7 @@ def training_scores(observations: Sequence[Observation], sign: float) -> NDArray
         beyond = (stops > stop) & np.isfinite(then)
         if beyond.any():
             final[here] = _continue(then[beyond], final[beyond], last[here])
-    scores: NDArray[np.float64] = ndtri((rankdata(final) - 0.5) / len(final))
+    scores: NDArray[np.float64] = scipy.special.ndtri((scipy.stats.rankdata(final) - 0.5) / len(final))
     return scores
 
 

@@ -12,11 +12,8 @@ from itertools import accumulate, pairwise
 from math import log, pi, sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotri
-from scipy.optimize import minimize
-from scipy.special import ndtr
 
 Array = NDArray[np.floating]
 Places = NDArray[np.integer]
@@ -128,7 +125,7 @@ class Factor:
 
     def weights(self, values: Array) -> Array:
         """Return what to multiply covariances with known points by, (n, ...), for the mean given `values`, (n, ...)."""
-        solved: Array = cho_solve((self.lower, True), values, check_finite=False)
+        solved: Array = scipy.linalg.cho_solve((self.lower, True), values, check_finite=False)
         return solved
 
     def roots(self, cross: Array) -> Array:
@@ -136,13 +133,13 @@ class Factor:
 
         Their inner products are by how much what is known lowers the covariances.
         """
-        solved: Array = solve_triangular(self.lower, cross, lower=True, check_finite=False)
+        solved: Array = scipy.linalg.solve_triangular(self.lower, cross, lower=True, check_finite=False)
         return solved
 
     @property
     def inverse(self) -> Array:
         """The inverse of the covariance, (n, n); only its lower triangle is valid."""
-        inverse: Array = dpotri(self.lower, lower=True)[0]
+        inverse: Array = scipy.linalg.lapack.dpotri(self.lower, lower=True)[0]
         return inverse
 
     @property
@@ -293,7 +290,7 @@ def fit_kernel(  # noqa: PLR0913  by keyword
     )
     each = [*[priors.scale] * x.shape[1], priors.noise, *priors.signals]
     bounds = [(prior.low, prior.high) for prior in each]
-    optimum = minimize(
+    optimum = scipy.optimize.minimize(
         posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": priors.steps}
     ).x
     d = x.shape[1]
@@ -394,7 +391,7 @@ def squared_distances(a: Array, b: Array) -> Array:
 def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Array]:
     """Return mean and standard deviation, both (n,), of a normal variable that is known to be above `bound`, (n,)."""
     z = np.minimum((bound - mean) / deviation, _FARTHEST)
-    rate = np.exp(-0.5 * z * z) / sqrt(2 * pi) / ndtr(-z)
+    rate = np.exp(-0.5 * z * z) / sqrt(2 * pi) / scipy.special.ndtr(-z)
     variance = np.maximum(1.0 + z * rate - rate * rate, 0.0)
     return np.maximum(mean + deviation * rate, bound), deviation * np.sqrt(variance)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from autotune.search.base import Rows
 from autotune.search.decisions.cell_model import CellModel
@@ -51,7 +51,7 @@ def choose_settings(cell_model: CellModel, tried: Rows, confidence: float) -> li
     rows = grid.across(settings, len(settings) * len(grid.contexts) + 1)
     contexts = grid.context_of(rows)
     works = np.array([name not in cell_model.failed for name in grid.setting_keys(rows)])
-    sure = float(ndtri(0.5 + confidence / 2.0))
+    sure = float(scipy.special.ndtri(0.5 + confidence / 2.0))
     found: list[Choice] = []
     for place, default in enumerate(grid.defaults):
         here = rows[(contexts == place) & works]

@@ -6,7 +6,6 @@ from math import prod
 from autotune.errors import StudyFileError
 from autotune.search.base import Proposer
 from autotune.search.decisions.grid import MOST_CONTEXTS
-from autotune.search.decisions.sampler import DecisionSampler
 from autotune.search.decisions.weights import Usage
 from autotune.search.registry import sampler_of
 from autotune.studyfile import OWN_SAMPLER, StudyFile
@@ -28,6 +27,8 @@ def sampler_of_study(space: Space, study: StudyFile, waiting: Callable[[], int] 
     if count > MOST_CONTEXTS:
         msg = f"{' x '.join(over)} has {count} contexts, more than {MOST_CONTEXTS}: give those parameters fewer values"
         raise StudyFileError(Problem(msg, "decisions.over"))
+    from autotune.search.decisions.sampler import DecisionSampler  # noqa: PLC0415  few studies make tables
+
     section = study.decisions
     usage = Usage(()) if section is None else Usage(tuple(section.rows), section.points)
     return DecisionSampler(space, over, seed=settings.seed, startup=settings.startup, usage=usage)

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from optuna.study import StudyDirection
-from scipy.special import ndtr
 
 from autotune.search import initial_design
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, keys, unseen
@@ -217,5 +217,5 @@ def _gain(behind: Array, change: Array) -> Array:
     """Return the expected decrease of the least mean when a difference `behind` has the standard deviation `change`."""
     change = np.maximum(change, 1e-12)
     z = -np.abs(behind) / change
-    gain: Array = change * (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi) + z * ndtr(z))
+    gain: Array = change * (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi) + z * scipy.special.ndtr(z))
     return gain

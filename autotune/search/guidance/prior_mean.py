@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 # The standard deviations of a weight's prior, and of the logarithm of a value if all weights are right.
 _SPREAD = 0.3
@@ -111,7 +111,7 @@ def _regress(fields: NDArray[np.float64], values: NDArray[np.float64]) -> NDArra
     count = fields.shape[1]
     likelihood = (fields - fields.mean(0)) / _NOISE, (values - values.mean()) / _NOISE
     prior = np.eye(count) / _SPREAD, np.full(count, 1.0 / count / _SPREAD)
-    weights, _ = nnls(*(np.concatenate(pair) for pair in zip(likelihood, prior, strict=True)))
+    weights, _ = scipy.optimize.nnls(*(np.concatenate(pair) for pair in zip(likelihood, prior, strict=True)))
     found: NDArray[np.float64] = weights
     return found
 
