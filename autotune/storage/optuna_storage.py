@@ -1,5 +1,6 @@
 """Opening Optuna's storage for reading or writing, and refusing tables of another version."""
 
+import re
 import sqlite3
 from collections.abc import Callable
 from functools import cache
@@ -7,8 +8,6 @@ from importlib.resources import files
 
 import optuna
 import sqlalchemy
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from optuna.storages import RDBStorage
 from optuna.storages._rdb import models
 from sqlalchemy import Connection, Engine, func, insert, select
@@ -25,8 +24,10 @@ from autotune.storage.connection import (
     write_transaction,
     writing_engine,
 )
-from autotune.storage.schema import check_studies, known_version, other_optuna, write_version
+from autotune.storage.schema import REVISIONS, check_studies, known_version, other_optuna, write_version
 
+# The lines `revision = "v3.2.0.a"` and `down_revision = "v3.0.0.d"` of a migration; the first has `None`.
+_REVISION = re.compile(r'^(revision|down_revision)(?:: [^=]+)? = ["\']([^"\']+)["\']$', re.MULTILINE)
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
@@ -93,9 +94,9 @@ def _make_optuna_tables(connection: Connection) -> None:
     if connection.execute(select(models.VersionInfoModel.__table__)).first() is None:
         row = {"schema_version": models.SCHEMA_VERSION, "library_version": optuna.__version__}
         connection.execute(insert(models.VersionInfoModel).values(row))
-    context = MigrationContext.configure(connection)
-    if context.get_current_revision() is None:
-        context.stamp(_migrations(), "head")
+    REVISIONS.create(connection, checkfirst=True)
+    if connection.execute(select(REVISIONS)).first() is None:
+        connection.execute(insert(REVISIONS).values(version_num=_newest_revision()))
 
 
 def check_optuna(url: str) -> None:
@@ -114,16 +115,32 @@ def optuna_revision(url: str) -> str | None:
         StorageError: Another version of Optuna made the tables.
     """
     with reading_connection(url) as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
-    if found is None or found == _migrations().get_current_head():
+        there = sqlalchemy.inspect(connection).has_table(REVISIONS.name)
+        found: str | None = connection.scalar(select(REVISIONS)) if there else None
+    if found is None or found == _newest_revision():
         return found
-    raise other_optuna(url, found, known=any(step.revision == found for step in _migrations().walk_revisions()))
+    raise other_optuna(url, found, known=found in _revisions())
+
+
+def _newest_revision() -> str:
+    """Return the revision of the installed Optuna's tables: the one that no other follows."""
+    found = _revisions()
+    (newest,) = found.keys() - found.values()
+    return newest
 
 
 @cache
-def _migrations() -> ScriptDirectory:
-    """Return the migrations of the installed Optuna, which take long to load."""
-    return ScriptDirectory(str(files("optuna.storages._rdb") / "alembic"))
+def _revisions() -> dict[str, str | None]:
+    """Return all revisions of the installed Optuna's tables, each with the one before.
+
+    They are read as Alembic, which Optuna uses, would read them. It takes longer to import than to create a storage.
+    """
+    found = {}
+    for path in (files("optuna.storages._rdb") / "alembic" / "versions").iterdir():
+        if path.name.endswith(".py"):
+            values = dict(_REVISION.findall(path.read_text(encoding="utf-8")))
+            found[values["revision"]] = values.get("down_revision")
+    return found
 
 
 def log_engine(url: str, storage: RDBStorage) -> Engine:

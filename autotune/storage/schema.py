@@ -18,8 +18,13 @@ _SCHEMA = sa.Table(
 )
 _ONLY = 1
 _OURS = "autotune_"
-_REVISIONS = sa.table("alembic_version", sa.column("version_num"))
-"""The revision of Optuna's tables, which is written when they are complete."""
+REVISIONS = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""The revision of Optuna's tables, in Alembic's table; it is written when they are complete."""
 
 
 def known_version(connection: sa.Connection, url: str) -> int | None:
@@ -55,8 +60,8 @@ def check_studies(connection: sa.Connection, url: str) -> None:
 
 def has_studies(connection: sa.Connection) -> bool:
     """Whether a storage has Optuna's tables, all of them."""
-    is_there = sa.inspect(connection).has_table(_REVISIONS.name)
-    return is_there and connection.execute(sa.select(_REVISIONS)).first() is not None
+    is_there = sa.inspect(connection).has_table(REVISIONS.name)
+    return is_there and connection.execute(sa.select(REVISIONS)).first() is not None
 
 
 def write_version(connection: sa.Connection) -> None:

@@ -6,9 +6,12 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager
+from importlib.resources import files
 
 import pytest
 import sqlalchemy
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from autotune.errors import StorageError
 from autotune.storage import optuna_storage, schema
@@ -209,3 +212,21 @@ def test_of_several_that_open_it_first_at_once_none_fails(address):
     assert [one.returncode for one in openers] == [0, 0, 0], said
     assert sorted(study_names(address)) == ["a", "another program's", "b", "c"]
     assert storages.version(address) == schema.VERSION
+
+
+def test_the_revisions_of_optunas_tables_are_those_that_alembic_finds(tmp_path):
+    steps = ScriptDirectory(str(files("optuna.storages._rdb") / "alembic"))
+    assert optuna_storage._revisions() == {step.revision: step.down_revision for step in steps.walk_revisions()}
+    made = []
+    for name in ("ours", "alembics"):
+        engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path / name}.db")
+        with engine.begin() as connection:
+            if name == "ours":
+                optuna_storage._make_optuna_tables(connection)
+            else:
+                MigrationContext.configure(connection).stamp(steps, "head")
+            assert MigrationContext.configure(connection).get_current_revision() == steps.get_current_head()
+            found = sqlalchemy.MetaData()
+            found.reflect(connection, only=["alembic_version"])
+            made.append(repr(found.tables["alembic_version"].columns.values()))
+    assert made[0] == made[1]
