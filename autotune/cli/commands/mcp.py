@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from autotune.durations import parse_duration_s
-from autotune.errors import AutotuneError, CannotRunHereError
+from autotune.errors import AutotuneError
 
 
 def mcp(
@@ -32,17 +32,11 @@ def mcp(
     The agent's program starts this command. It needs a service, `autotune serve`, and the token in AUTOTUNE_TOKEN
     (default: that of your own service). A budget of the token replaces the limits of studies.
     """
+    from autotune.agents.server import Agent, serve
     from autotune.client import Client
+    from autotune.service.models.budgets import Budget
+    from autotune.service.scopes import Scope
 
-    try:
-        from autotune.agents.server import Agent, serve
-        from autotune.service.models.budgets import Budget
-        from autotune.service.scopes import Scope
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"mcp", "mcp_types"}:
-            raise
-        msg = "the package mcp is not installed: pip install 'autotune-hpc[agents]'"
-        raise CannotRunHereError(msg) from None
     try:
         time_s = parse_duration_s(timeout)
         Client(service).close()
