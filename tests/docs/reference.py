@@ -47,6 +47,7 @@ API = {
     "autotune.studyfile": ("load", "find", "parse"),
     "autotune.performance.predict": ("question", "find_target", "with_known_installation", "predict"),
     "autotune.performance.measurements.dataset": ("measurements",),
+    "autotune.results.frames": ("read_trials", "read_runs"),
     "objectives.kind": ("ObjectiveKind", "Program"),
     "objectives.shapes.costs": ("Costs",),
     "objectives.base": ("Plan", "Metric", "Context", "Output", "Measurement", "Answer"),
