@@ -172,7 +172,5 @@ def test_a_machine_without_network_is_made_ready_from_a_bundle(tmp_path):
     alone = ["unshare", "--net", run]
     subprocess.run([*alone, "--from", "bundle"], cwd=tmp_path, env=environment, check=True)
     words = [*alone, "compare", "--runs", "2", "--", "true", "--", "sleep", "0.05"]
-    assert (
-        "interleaved pairs"
-        in subprocess.run(words, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
-    )
+    said = subprocess.run(words, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
+    assert "as fast as" in said
