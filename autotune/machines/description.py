@@ -80,6 +80,7 @@ class Gpu(_Section):
 
     Attributes:
         count: How many of them a node has. All other fields describe a single one.
+        flops_fp16: The half-precision peak of the matrix units, without sparsity, per second.
         flops_fp32: The single-precision peak without matrix units, per second.
         flops_fp64: The double-precision peak without matrix units, per second.
         lanes: How many threads execute in lockstep (a warp or wavefront).
@@ -93,6 +94,7 @@ class Gpu(_Section):
     architecture: Word | None = None
     memory_bytes: Bytes | None = None
     bandwidth_bytes_per_s: Rate | None = None
+    flops_fp16: Rate | None = None
     flops_fp32: Rate | None = None
     flops_fp64: Rate | None = None
     compute_units: Count | None = None

@@ -18,7 +18,9 @@ from spaces import Space, constraints_from_tables, parameters_from_tables
 SHIPPED = {
     *("gadi", "gadi-gpuvolta", "gadi-dgxa100", "summit", "summit-dev", "titan", "claix2018", "hpcac", "iris", "aion"),
     "theta",
-    *("nvidia-a100", "nvidia-a4000", "nvidia-a6000", "amd-mi250x", "amd-w6600", "amd-w7800"),
+    *("nvidia-a100", "nvidia-a4000", "nvidia-a6000", "nvidia-h100", "nvidia-gh200"),
+    *("amd-mi250", "amd-mi250x", "amd-mi300x", "amd-w6600", "amd-w7800"),
+    *("intel-max-1550", "intel-gaudi2", "sambanova-sn40l"),
 }
 
 
@@ -54,10 +56,13 @@ def test_shipped_figures_are_of_the_right_size(name):
         assert 0.8 * most < cpu.flops < 1.01 * most
     if machine.memory.bandwidth_bytes_per_s and cpu.sockets:
         assert 4e10 < machine.memory.bandwidth_bytes_per_s / cpu.sockets < 3e11
-    if gpu.l2_bytes and gpu.memory_bytes and gpu.bandwidth_bytes_per_s:
+    if gpu.l2_bytes and gpu.memory_bytes:
         assert gpu.l2_bytes < gpu.memory_bytes
+    if gpu.flops_fp16:
+        assert 1e14 < gpu.flops_fp16 < 2e15
+    if gpu.memory_bytes and gpu.bandwidth_bytes_per_s:
         assert gpu.memory_bytes % 2**30 == 0
-        assert 2e11 < gpu.bandwidth_bytes_per_s < 4e12
+        assert 2e11 < gpu.bandwidth_bytes_per_s < 6e12
 
 
 def test_gadi_has_the_peak_that_its_operator_publishes():
