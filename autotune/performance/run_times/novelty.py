@@ -19,7 +19,7 @@ from autotune.records.measurement import Setting
 INSTALLATION = frozenset(
     {
         *("build", "compiler", "mpi", "blas", "system_blas", "pw_version", "openmp", "scalapack"),
-        *("program_version", "library", "toolchain"),
+        *("program_version", "library", "toolchain", "framework"),
     }
 )
 """Facts of how the program was built; they count as the machine's, even if stored with the workload."""
