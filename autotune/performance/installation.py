@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from autotune.errors import AutotuneError
-from autotune.performance.run_times.novelty import INSTALLATION
-from autotune.records.measurement import Facts, Setting
+from autotune.records.measurement import INSTALLATION, Facts, Setting, hardware
 from spaces import Value
 from spaces.parameters.errors import did_you_mean
 
@@ -86,14 +85,6 @@ def machine_numbers(settings: Sequence[Setting]) -> tuple[int, ...]:
             firsts.append(setting)
         numbers.append(number)
     return tuple(numbers)
-
-
-def hardware(name: str, facts: Facts) -> str:
-    """Return the name of a machine without the words of an installation at its end."""
-    words = [value for value in facts.values() if isinstance(value, str) and value]
-    while ends := [word for word in words if name.endswith(f", {word}")]:
-        name = name.removesuffix(f", {ends[0]}")
-    return name
 
 
 def _node(facts: Facts) -> tuple[object, ...] | None:

@@ -13,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.performance.expected_times import ExpectedTimes
-from autotune.performance.installation import is_same_hardware, machine_numbers, with_installation_apart
+from autotune.performance.installation import (
+    agree,
+    installation_of,
+    is_same_hardware,
+    machine_numbers,
+    with_installation_apart,
+)
 from autotune.performance.measured_here import MeasuredHere, value_of
 from autotune.performance.recognition import unify_names
 from autotune.performance.regression.design_matrix import DesignMatrix
@@ -102,7 +108,7 @@ class PerformanceModel:
         ]
 
     def _best(self, space: Space, setting: Setting, top: int) -> Prediction:
-        elsewhere = sources(space, setting, self.measured)
+        elsewhere = _sources(space, setting, self.measured)
         validity = Validity.of(space, setting, self.measured, self.limits)
         here = MeasuredHere.of(space, setting, self.measured, self.limits)
         rows = _candidates(space, [here.rows, *(source.rows for source in elsewhere)], validity)
@@ -143,7 +149,7 @@ class Fields:
         """Return the fields that a model's measurements and costs give in a setting; None if they give none."""
         setting = with_installation_apart(setting)
         measured = unify_names(model.measured, setting)
-        elsewhere = sources(space, setting, measured)
+        elsewhere = _sources(space, setting, measured)
         expected = None
         if len(set(_numbers(elsewhere, setting))) < _TRANSFERRED:
             times = RunTimes.fit(measured, model.rules, setting, model.shape)
@@ -390,6 +396,14 @@ class _View:
             None if isnan(middle) else Interval(exp(middle), exp(middle - wide), exp(middle + wide), estimate.share)
             for middle, wide in zip(estimate.mean.tolist(), estimate.half.tolist(), strict=True)
         ]
+
+
+def _sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> list[Source]:
+    """Return the sources for a transfer; those of another installation only if too few machines have the setting's."""
+    elsewhere = sources(space, setting, measured)
+    own = installation_of(setting)
+    alike = [source for source in elsewhere if agree(installation_of(source.setting), own)]
+    return alike if len(set(_numbers(alike, setting))) >= _TRANSFERRED else list(elsewhere)
 
 
 def _numbers(elsewhere: Sequence[Source], setting: Setting) -> tuple[int, ...]:

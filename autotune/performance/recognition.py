@@ -11,8 +11,7 @@ from math import isclose
 
 from autotune.machines.this_machine import FACTS
 from autotune.performance.installation import agree, installation_of, is_same_hardware, with_installation_apart
-from autotune.performance.run_times.novelty import INSTALLATION
-from autotune.records.measurement import Facts, Measured, Setting
+from autotune.records.measurement import INSTALLATION, Facts, Measured, Setting
 from spaces import Value
 
 # At least this many sizes must be equal if one side states more sizes than the other.

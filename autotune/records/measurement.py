@@ -17,6 +17,15 @@ Facts = Mapping[str, Value]
 """Numbers and words by name; the names contain the units (`memory_bytes`)."""
 
 
+INSTALLATION = frozenset(
+    {
+        *("build", "compiler", "mpi", "blas", "system_blas", "pw_version", "openmp", "scalapack"),
+        *("program_version", "library", "toolchain", "framework"),
+    }
+)
+"""Facts of how the program was built; they count as the machine's, even if stored with the workload."""
+
+
 @dataclass(frozen=True)
 class Setting(Stored):
     """One program on one machine with one workload, judged by one metric.
@@ -133,3 +142,11 @@ class Measured(Stored):
     def failed(self) -> bool:
         """Whether all runs failed."""
         return self.value is None and self.bound is None
+
+
+def hardware(name: str, facts: Facts) -> str:
+    """Return the name of a machine without the words of an installation at its end."""
+    words = [value for value in facts.values() if isinstance(value, str) and value]
+    while ends := [word for word in words if name.endswith(f", {word}")]:
+        name = name.removesuffix(f", {ends[0]}")
+    return name

@@ -3,12 +3,13 @@
     log t = level + log sum_j exp(a_j + sum_g b_gj) S_j
 
 S_j are the expected seconds of a term (`shapes.costs`), a_j the part of its rate that is common to all machines, and
-b_gj the part of a machine or of a build on it. All are normally distributed around 0, with standard deviations that the
-terms state. Without measurements the model predicts the expected seconds; one run of a build shifts it, many runs
-determine it (a hierarchical model: Gelman & Hill 2007). Most builds are alike and something is wrong with a few (a BLAS
-without vector instructions, messages over TCP), so their parts have heavy tails: Student's t. The same holds for the
-levels of workloads: some runs stop early. The rates are those at the mode of the posterior; a Student t likelihood
-limits the effect of disturbed runs, and the curvature at the mode (Laplace's approximation) gives the uncertainty.
+b_gj the part of a machine, of an installation on all machines, or of a build: an installation on a machine. All are
+normally distributed around 0, with standard deviations that the terms state. Without measurements the model predicts
+the expected seconds; one run of a build shifts it, many runs determine it (a hierarchical model: Gelman & Hill 2007).
+Most installations and builds are alike and something is wrong with a few (a BLAS without vector instructions, messages
+over TCP), so their parts have heavy tails: Student's t. The same holds for the levels of workloads: some runs stop
+early. The rates are those at the mode of the posterior; a Student t likelihood limits the effect of disturbed runs, and
+the curvature at the mode (Laplace's approximation) gives the uncertainty.
 
 The timers of a run, if known, are further observations, each of the sum of some terms: one run with timers is worth
 several without.
@@ -26,9 +27,11 @@ from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table
 from objectives.shapes.costs import Costs
 
-# The shares of a rate's variance that are common to all builds, common to a machine, and specific to a build.
-_SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "build": 0.6}
-_TAIL = 2.0  # degrees of freedom of the parts of builds and workloads
+# The shares of a rate's variance that are common to all builds, to a machine, to an installation on all machines, and
+# specific to a build: an installation on a machine.
+_SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "installation": 0.3, "build": 0.3}
+_TAILED = frozenset({"installation", "build"})
+_TAIL = 2.0  # degrees of freedom of the parts of these and of workloads
 _WORKLOAD_LEVEL = 0.5  # a workload's time differs from its size's: the number of iterations is unknown beforehand
 _NOISE, _FREEDOM = 0.12, 4.0
 _NOISES, _FEW = (0.02, 0.3), 8
@@ -46,7 +49,7 @@ DRAWS = 64
 
 @dataclass(frozen=True)
 class Group:
-    """A grouping of rows that share effects: by machine or build, as `name` says, with the known `labels`."""
+    """A grouping of rows that share effects: by machine, installation or build, as `name` says, with known `labels`."""
 
     name: str
     labels: tuple[str, ...]
@@ -90,7 +93,7 @@ class CostModel:
         if len(whole) > _MOST:
             whole = np.sort(np.random.default_rng(0).permutation(whole)[:_MOST])
         rows, costs = table.at(whole), table.costs.at(whole)
-        groups = tuple(_group(name, rows) for name in ("machine", "build"))
+        groups = tuple(_group(name, rows) for name in _SHARES if name)
         workloads = _group("workload", rows)
         deviations = np.array([costs.doubts[name] for name in costs.names])
         sign = -1.0 if costs.inverse else 1.0
@@ -118,10 +121,10 @@ class CostModel:
 
     @property
     def has_tail(self) -> npt.NDArray[np.bool_]:
-        """Which parameters have heavy tails, (q,): those of builds and workloads."""
+        """Which parameters have heavy tails, (q,): those of installations, builds and workloads."""
         each = len(self.names) + 1
         parts = [np.zeros(len(self.names), dtype=bool)]
-        parts += [np.full(each * len(group.labels), group.name == "build") for group in self.groups]
+        parts += [np.full(each * len(group.labels), group.name in _TAILED) for group in self.groups]
         return np.concatenate([*parts, np.ones(len(self.workloads.labels), dtype=bool)])
 
     @property

@@ -18,10 +18,10 @@ from autotune.performance.run_times.sample import ENOUGH, HiddenPredictions, Tra
 _HUBER = 0.2
 _PARTS = 4  # weights are quarters: finer weights would fit noise
 _LEAST_OFF, _USUAL = 0.02, 0.1
-_CLEARLY, _ENOUGH = 0.9, 20
+_ENOUGH, _LEAST_LABELS = 20, 4
 _UNKNOWN_WORK = 2.0  # with so uncertain a level, costs predict how times change, but not times
 _NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)  # the factor of a calibrated model
-_OF_LABELS = 0.9
+_CALIBRATED = np.array([NormalDist().inv_cdf((1.0 + share) / 2.0) for share in (np.arange(100) + 0.5) / 100])
 _PRIOR_ROWS, _HIDDEN_PARTS, _DRAWS = 3.0, 5, 20
 
 
@@ -29,7 +29,7 @@ _PRIOR_ROWS, _HIDDEN_PARTS, _DRAWS = 3.0, 5, 20
 class Blend:
     """Members to blend, as indexes of their kinds and numbers of trees, (k, 2), with weights, (k,).
 
-    If the first member `knows_costs`, it also states its uncertainty.
+    If the first kind `knows_costs`, its members also state their uncertainty.
     """
 
     picks: tuple[tuple[int, int], ...]
@@ -44,12 +44,14 @@ class Blend:
     def prune(self) -> "Blend":
         """Return the blend without members of weight 0."""
         kept = np.flatnonzero(self.weights)
-        return Blend(tuple(self.picks[place] for place in kept), self.weights[kept], self.knows_costs and kept[0] == 0)
+        picks = tuple(self.picks[place] for place in kept)
+        return Blend(picks, self.weights[kept], self.knows_costs and any(kind == 0 for kind, _ in picks))
 
     @property
     def share_of_costs(self) -> float:
-        """The weight of the member that states its uncertainty."""
-        return float(self.weights[0]) if self.knows_costs else 0.0
+        """The weight of the members that state their uncertainty, with and without trees."""
+        shares = (float(weight) for (kind, _), weight in zip(self.picks, self.weights, strict=True) if kind == 0)
+        return sum(shares) if self.knows_costs else 0.0
 
     def spread(self, predictions: FloatArray) -> FloatArray:
         """Return the weighted standard deviation, (n,), of the members' predictions, (n, k)."""
@@ -74,20 +76,19 @@ class Width:
     factor: float
 
     @classmethod
-    def of(cls, off: FloatArray, apart: FloatArray, labels: Words, share: float = CONFIDENCE) -> "Width":
+    def of(cls, off: FloatArray, apart: FloatArray, labels: Words) -> "Width":
         """Calibrate by the absolute errors, (n,), of hidden rows, the spreads, (n,), there, and their labels, (n,).
 
-        Rows of one label are not independent, and the setting to predict has a label of its own. So each label gives
-        the factor that covers 90 % of its rows, and the result covers most labels. One further factor, that of a
-        calibrated spread, is added, so that a few labels hardly change the uncertainty that a model states. If there
-        are so few labels that only a smaller `share` can be promised, the factor covers all of them. (Conformal by
-        group: Dunn, Wasserman & Ramdas, JASA 118, 2023.)
+        The factor covers 90 % of the rows, where each label counts once: its rows are not independent, and the setting
+        to predict has a label of its own. One further label has the errors of a calibrated spread, so that a few labels
+        hardly change the uncertainty that a model states. (Conformal by group: Dunn, Wasserman & Ramdas, JASA 118,
+        2023.)
         """
         usual = min(_USUAL, max(_LEAST_OFF, float(np.median(off)))) if len(off) else _USUAL
         scores = off / np.hypot(usual, apart)
-        groups = [scores[labels == label] for label in dict.fromkeys(labels.tolist())]
-        needed = [_quantile(group, np.ones(len(group))) for group in groups]
-        return cls(usual, float(np.quantile([*needed, _NORMAL], _OF_LABELS if share >= CONFIDENCE else 1.0)))
+        _, places, counts = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
+        weights = np.append(1.0 / counts[places], np.full(len(_CALIBRATED), 1.0 / len(_CALIBRATED)))
+        return cls(usual, _quantile(np.append(scores, _CALIBRATED), weights))
 
     def half(self, apart: FloatArray) -> FloatArray:
         """Return half-widths, (m,), for predictions with these spreads, (m,)."""
@@ -183,11 +184,13 @@ def fill_missing(predictions: FloatArray) -> FloatArray:
 def eligible_kinds(sample: TrainingSample, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
     """Return the kinds that may predict the setting.
 
-    A cost model is used alone, without trees, if the setting has fewer than ten values and no rows as new can be
-    hidden: residuals elsewhere then say too little about the setting. This does not apply to costs that do not know the
-    amount of work.
+    A cost model is used alone, without trees, unless rows as new as the setting can be hidden, and either the setting
+    has ten values or enough labels can be hidden: otherwise residuals elsewhere say too little about the setting. This
+    does not apply to costs that do not know the amount of work.
     """
-    can_be_judged = sample.novelty.alike >= ENOUGH and sample.novelty.is_hidden_alike
+    novelty = sample.novelty
+    labels = len(set(novelty.labels[~novelty.own].tolist()))
+    can_be_judged = novelty.is_hidden_alike and (novelty.alike >= ENOUGH or labels >= _LEAST_LABELS)
     return kinds if can_be_judged or not _is_trusted(sample, kinds) else (replace(kinds[0], boosted=False),)
 
 
@@ -199,8 +202,10 @@ def _is_trusted(sample: TrainingSample, kinds: Sequence[Kind]) -> bool:
 def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredictions) -> Blend:
     """Return the blend with the least error on hidden rows, by Huber's loss, with weights in quarters.
 
-    Half of the loss judges the order within a setting, by errors minus their mean there. A cost model is replaced or
-    mixed with others only if that is better by 10 % on rows that are as new as those to predict.
+    Half of the loss judges the order within a setting, by errors minus their mean there. Labels count equally. With a
+    cost model, the blend has the greatest weight of it whose loss is within one standard error of the least: with few
+    labels the cost model stays almost alone (Breiman et al. 1984). It stays alone if no rows as new as those to predict
+    were hidden.
     """
     judged = hidden.judged
     knows_costs = kinds[0].knows_costs
@@ -208,26 +213,60 @@ def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredi
     is_untestable = _is_trusted(sample, kinds) and not hidden.as_asked
     if knows_costs and (len(kinds) == 1 or is_untestable or judged.sum() < _ENOUGH):
         return alone
-    y, weights = sample.y[judged], sample.weighted[judged]
-    predictions = hidden.predictions[judged]
-    settings = _settings(sample)[judged]
-    losses = np.apply_along_axis(lambda column: _loss(column - y, weights, settings), 0, predictions)
+    y, predictions = sample.y[judged], hidden.predictions[judged]
+    by_label = _ByLabel.of(sample, judged)
+    losses = np.array(
+        [[by_label.losses(column - y).mean() for column in predictions[:, index].T] for index in range(len(kinds))]
+    )
     picks: dict[str, tuple[int, int]] = {}
     for index, kind in enumerate(kinds):
         rounds = int(losses[index].argmin())
         best = picks.get(kind.family)
         if np.isfinite(losses[index, rounds]) and (best is None or losses[index, rounds] < losses[best]):
             picks[kind.family] = (index, rounds)
+    picked = list(dict.fromkeys([(0, 0), *picks.values()] if knows_costs else picks.values()))
     grid = [
         np.array(parts) / _PARTS
-        for parts in itertools.product(range(_PARTS + 1), repeat=len(picks))
+        for parts in itertools.product(range(_PARTS + 1), repeat=len(picked))
         if sum(parts) == _PARTS
     ]
-    blends = [Blend(tuple(picks.values()), parts, knows_costs) for parts in grid]
-    found = [_loss(blend.pick(predictions) @ blend.weights - y, weights, settings) for blend in blends]
-    if knows_costs and losses[0, 0] * _CLEARLY <= min(found):
-        return alone
-    return blends[int(np.argmin(found))].prune()
+    blends = [Blend(tuple(picked), parts, knows_costs) for parts in grid]
+    found = np.array([by_label.losses(blend.pick(predictions) @ blend.weights - y) for blend in blends])
+    means = found.mean(axis=1)
+    chosen = int(means.argmin())
+    if knows_costs:
+        further = found - found[chosen]
+        error = further.std(axis=1, ddof=1) / np.sqrt(found.shape[1]) if found.shape[1] > 1 else np.inf
+        near = np.flatnonzero(further.mean(axis=1) <= error)
+        chosen = max(near.tolist(), key=lambda place: (grid[place][0], -means[place]))
+    return blends[chosen].prune()
+
+
+@dataclass(frozen=True)
+class _ByLabel:
+    """Losses of n hidden rows by label: their weights, (n,), and the indexes of their settings and labels, (n,)."""
+
+    weights: FloatArray
+    settings: Places
+    labels: Places
+
+    @classmethod
+    def of(cls, sample: TrainingSample, judged: Places) -> "_ByLabel":
+        settings, labels = (
+            np.unique(words[judged].astype(str), return_inverse=True)[1]
+            for words in (_settings(sample), sample.novelty.labels)
+        )
+        return cls(sample.weighted[judged], settings, labels)
+
+    def losses(self, off: FloatArray) -> FloatArray:
+        """Return the mean loss of the errors, (n,), of each label, (l,)."""
+        if np.isnan(off).all():
+            return np.full(int(self.labels.max()) + 1, np.inf)
+        off = np.nan_to_num(off)
+        middles = np.bincount(self.settings, off * self.weights) / np.bincount(self.settings, self.weights)
+        both = (_huber(off) + _huber(off - middles[self.settings])) / 2.0
+        losses: FloatArray = np.bincount(self.labels, both * self.weights) / np.bincount(self.labels, self.weights)
+        return np.round(losses, 5)
 
 
 def own_width(
@@ -271,7 +310,7 @@ def _own_errors(
 
 
 def ratio_width(
-    sample: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator, share: float
+    sample: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator
 ) -> Width | None:
     """Return the width of intervals of ratios within a setting, from pairs of rows that were hidden together.
 
@@ -287,7 +326,7 @@ def ratio_width(
     if len(first) == 0:
         return None
     ratios = seen.predicted.at(first).beyond(seen.predicted.at(second))
-    return Width.of(np.abs(seen.off[first] - seen.off[second]), ratios.apart, seen.labels[first], share)
+    return Width.of(np.abs(seen.off[first] - seen.off[second]), ratios.apart, seen.labels[first])
 
 
 def _settings(sample: TrainingSample) -> Words:
@@ -313,13 +352,3 @@ def _quantile(values: FloatArray, weights: FloatArray) -> float:
 def _huber(off: FloatArray) -> FloatArray:
     losses: FloatArray = _HUBER**2 * (np.sqrt(1.0 + (off / _HUBER) ** 2) - 1.0)
     return losses
-
-
-def _loss(off: FloatArray, weights: FloatArray, settings: Words) -> float:
-    if np.isnan(off).all():
-        return float("inf")
-    off = np.nan_to_num(off)
-    _, places = np.unique(settings.astype(str), return_inverse=True)
-    middles = np.bincount(places, off * weights) / np.bincount(places, weights)
-    both = _huber(off) + _huber(off - middles[places])
-    return round(float(np.average(both, weights=weights)) / 2.0, 5)

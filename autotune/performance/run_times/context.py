@@ -11,8 +11,7 @@ import numpy as np
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table, Words
-from autotune.performance.run_times.novelty import INSTALLATION
-from autotune.records.measurement import Setting
+from autotune.records.measurement import INSTALLATION, Setting
 
 Combination = tuple[object, ...]
 

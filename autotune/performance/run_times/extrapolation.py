@@ -6,8 +6,8 @@ import numpy as np
 
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.similarity import squared_distances
-from autotune.performance.run_times.novelty import INSTALLATION, limits
-from autotune.records.measurement import Facts, Measured, Setting
+from autotune.performance.run_times.novelty import limits
+from autotune.records.measurement import INSTALLATION, Facts, Measured, Setting
 from spaces.expressions.quantities import Columns, column_of
 
 _OF_PLACE = frozenset({"nodes", "cores", "machine_nodes"})

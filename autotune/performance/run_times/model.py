@@ -34,9 +34,9 @@ from autotune.performance.run_times.context import Context, in_words, word_of
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
 from autotune.performance.run_times.estimate import Estimate, deviations_within
 from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
-from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
+from autotune.performance.run_times.novelty import by_setting, installation, novelty
 from autotune.performance.run_times.sample import HiddenPredictions, TrainingSample, predict_hidden
-from autotune.records.measurement import Measured, Setting
+from autotune.records.measurement import INSTALLATION, Measured, Setting, hardware
 from autotune.statistics.gaussian_process import above_bound
 from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, column_of
@@ -91,7 +91,8 @@ class RunTimes:
 
         The result is None with fewer than six values, unless the program's costs are known.
         """
-        rows = [row for row in measured if _is_of(row, setting)]
+        setting, *known = _by_hardware([setting, *(row.setting for row in measured)])
+        rows = [replace(row, setting=one) for row, one in zip(measured, known, strict=True) if _is_of(row, setting)]
         values = [row for row in rows if row.value is not None]
         reader = Reader(setting.program, tuple(rules), shape)
         if len(values) < _LEAST:
@@ -236,7 +237,7 @@ class _Fit:
         blend = fit_blend(part, able, hidden)
         hidden = hidden.without_gaps_of(blend.picks)
         width = self._width(part, hidden, blend, rng)
-        within = ratio_width(part, hidden, blend, rng, self.share)
+        within = ratio_width(part, hidden, blend, rng)
         chosen = tuple(able[kind] for kind, _ in blend.picks)
         members = self.sample.members(chosen, self.sample.weighted, blend.rounds)
         label = self.sample.novelty.label if _GROUP in self.sample.table.words else ""
@@ -305,7 +306,7 @@ class _Fit:
         if blend.knows_costs and not hidden.as_asked:
             return CALIBRATED
         seen = HiddenErrors.of(part, hidden, blend)
-        return Width.of(np.abs(seen.off), seen.predicted.apart, seen.labels, self.share)
+        return Width.of(np.abs(seen.off), seen.predicted.apart, seen.labels)
 
     @property
     def share(self) -> float:
@@ -346,6 +347,11 @@ class _Fit:
         )
 
 
+def _by_hardware(settings: Sequence[Setting]) -> list[Setting]:
+    """Return settings, (n,), with machines named without their installation: builds share a machine's rates."""
+    return by_setting(settings, lambda one: replace(one, machine=hardware(one.machine, one.machine_facts)))
+
+
 def _is_of(row: Measured, setting: Setting) -> bool:
     known = row.setting
     is_same = known.program == setting.program and known.metric.compares_with(setting.metric)
@@ -363,6 +369,7 @@ def _table(reader: Reader, settings: Sequence[Setting], cases: DesignMatrix) -> 
     """Return the table of cases in `settings`, (n,)."""
     groups = {
         "machine": column_of(by_setting(settings, lambda setting: setting.machine)),
+        "installation": column_of(by_setting(settings, lambda setting: str(installation(setting) or setting.machine))),
         "build": column_of(by_setting(settings, lambda setting: f"{setting.machine} {installation(setting)}")),
         "workload": column_of(by_setting(settings, lambda setting: setting.workload)),
     }

@@ -14,15 +14,7 @@ import numpy.typing as npt
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Words
-from autotune.records.measurement import Setting
-
-INSTALLATION = frozenset(
-    {
-        *("build", "compiler", "mpi", "blas", "system_blas", "pw_version", "openmp", "scalapack"),
-        *("program_version", "library", "toolchain", "framework"),
-    }
-)
-"""Facts of how the program was built; they count as the machine's, even if stored with the workload."""
+from autotune.records.measurement import INSTALLATION, Setting
 
 T = TypeVar("T")
 

@@ -12,13 +12,14 @@ RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 DOUBTS = {"computing": 0.5, "messages": 1.5}
 
 
-def table(builds=("a",), ranks=RANKS, work="water", timers=None):
+def table(builds=("a",), ranks=RANKS, work="water", timers=None, machine="m"):
     many = np.tile(ranks, len(builds))
     costs = Costs({"computing": 100.0 / many, "messages": 0.01 * (many - 1.0)}, DOUBTS, 0.3, {"send": ("messages",)})
     names = np.repeat(list(builds), len(ranks))
     groups = {
-        "machine": column_of(["m"] * len(many)),
-        "build": column_of(list(names)),
+        "machine": column_of([machine] * len(many)),
+        "installation": column_of(list(names)),
+        "build": column_of([f"{machine} {name}" for name in names]),
         "workload": column_of([work] * len(many)),
     }
     return Table({"np": many}, {}, costs, groups, timers or {})
@@ -65,6 +66,17 @@ def test_many_runs_determine_the_rates_of_their_build_and_inform_about_others():
     predicted = model.predict(third)
     assert (truth(third) - 0.1 < predicted).all()
     assert (predicted < truth(third, 0.5, 2.0) + 0.3).all()
+
+
+def test_an_installation_is_taken_to_another_machine():
+    builds = ("usual", "fine", "good", "slow")
+    slow = np.repeat([build == "slow" for build in builds], len(RANKS))
+    known = [table(builds, machine=name) for name in "mn"]
+    model = fitted(known[0].join(known[1]), np.concatenate([truth(rows) + np.where(slow, 1.5, 0.0) for rows in known]))
+    there = table(("usual", "slow"), machine="other")
+    usual, slow = np.split(model.predict(there) - truth(there), 2)
+    assert np.abs(usual).max() < 0.3
+    assert (slow > 0.8).all()
 
 
 def test_timers_of_one_run_tell_its_terms_apart():
@@ -120,7 +132,7 @@ def test_one_slow_build_hardly_moves_a_new_one_and_is_named_slow():
     y = truth(rows) + np.where(slow, np.log(7.0), 0.0)
     model = fitted(rows, y)
     # The level of a new build of this machine is that of usual ones, not a mean of all.
-    assert model.predict(table(("new",))) == pytest.approx(truth(table()), abs=0.25)
+    assert model.predict(table(("new",))) == pytest.approx(truth(table()), abs=0.3)
     assert model.slowness(rows.at(np.flatnonzero(slow))) == pytest.approx(7.0, rel=0.25)
     assert model.slowness(rows.at(np.flatnonzero(~slow))) == pytest.approx(1.0, rel=0.2)
 
