@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from autotune.errors import StorageError
-from autotune.records.measurement import Measured
+from autotune.records.measurement import INSTALLATION, Measured
 from autotune.storage.address import hide_password
 from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors, tables_engine
@@ -205,7 +205,10 @@ class MeasurementStore:
 
 def _digest(one: Measured) -> str:
     """Return a digest of a measurement's source, setting and configuration, but not of its values."""
-    about = [one.setting.source, *one.setting.key, sorted(one.configuration.items())]
+    about: list[object] = [one.setting.source, *one.setting.key, sorted(one.configuration.items())]
+    facts = one.setting.workload_facts
+    if built := [(name, facts[name]) for name in sorted(INSTALLATION & facts.keys())]:
+        about.append(built)
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 

@@ -167,6 +167,12 @@ def test_a_file_that_is_no_table(text):
         read(text)
 
 
+def test_rows_of_two_installations_are_no_repeats():
+    workload = {"name": "CeO2", "fact_columns": {"framework": "by"}}
+    found = read("ranks,pools,seconds,by\n4,1,2.0,quick\n4,1,6.0,slow\n", workload=workload).measured
+    assert {one.setting.workload_facts["framework"]: one.value for one in found} == {"quick": 2.0, "slow": 6.0}
+
+
 def test_one_name_for_two_workloads_is_refused():
     workload = {"columns": ["case"], "fact_columns": {"cutoff_ry": "cutoff"}}
     with pytest.raises(ImportFileError, match="has other facts here than in an earlier row"):

@@ -49,6 +49,7 @@ def test_more_repeats_of_a_configuration_replace_what_was_known_of_it(address):
         {"machine": "summit"},
         {"machine_facts": {"nodes": 2}},
         {"workload": "TiO2"},
+        {"workload_facts": {"framework": "quick"}},
         {"metric": Metric("cpu_s", "s")},
     ],
 )
