@@ -87,11 +87,15 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
 
     Raises:
         CannotRunHereError: The size of the problem cannot be found on this machine, or the description of the other
-            machine lacks its cores.
+            machine lacks its cores, and is not that of a card.
         StudyFileError: The space has errors; the error lists all of them.
     """
     # A description need not give the hardware threads.
     facts = {"threads_per_core": 1, **{name: value for name, value in target.facts.items() if name in FACTS}}
+    remarks: tuple[str, ...] = ()
+    if "cores" not in facts and "gpu_model" in target.facts:
+        facts = {**this_machine().facts, **facts}
+        remarks = (f"the description of {target.machine} is that of a card: its host is taken to be like this machine",)
     if "cores" not in facts:
         msg = f"the description of {target.machine!r} does not say its cores"
         raise CannotRunHereError(Problem(msg, "cpu.cores_per_node"))
@@ -139,7 +143,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     limits = limits_of(study.limits, plan.objective.metrics)
     names = ", ".join(map(str, limits))
     unknown = f"whether a proposal keeps {names} is not known, unless it was measured here: limits are not predicted"
-    remarks = (unknown,) if limits else ()
+    remarks += (unknown,) if limits else ()
     return Question(plan, space, setting, study.whole_steps, None if target.here else planned_with, remarks, limits)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from autotune.studyfile.model import ModelSection, StudyFile
 from objectives import registry
 from objectives.base import Plan
-from objectives.shapes.shape import UNKNOWN_WORK, Shape, Term
+from objectives.shapes.shape import HARDWARE, UNKNOWN_WORK, Shape, Term
 from spaces import Space
 from spaces.expressions.evaluate import can_fail
 from spaces.expressions.node import Node
@@ -32,7 +32,10 @@ def mentioned_terms(study: StudyFile) -> Iterator[Mention]:
 
 
 def term_errors(study: StudyFile, space: Space) -> Iterator[Problem]:
-    """Yield the errors in the terms of a study file, whose names the space all knows."""
+    """Yield the errors in the terms of a study file, whose names are all those of the space or of `HARDWARE`."""
+    named = HARDWARE.intersection(name for mention in mentioned_terms(study) for name in mention.names)
+    if named:
+        space = Space(space.parameters, space.constraints, {**dict.fromkeys(named, 1.0), **space.facts}, space.derived)
     for mention in mentioned_terms(study):
         wrong = _wrong(mention.text, space)
         if wrong is not None:

@@ -1,4 +1,4 @@
-"""The sizes of a study's problem: derived values that runs use and that no parameter changes.
+"""The sizes of a study's problem: derived values that runs, or terms of their time, use and that no parameter changes.
 
 They are facts of the workload. Measurements of another size are not comparable, but a model can learn from them.
 """
@@ -6,6 +6,7 @@ They are facts of the workload. Measurements of another size are not comparable,
 from collections.abc import Mapping, Sequence
 
 from autotune.studyfile.model import StudyFile
+from autotune.studyfile.shape import mentioned_terms
 from objectives.base import Plan
 from objectives.mentions.templates import value_text
 from spaces import Value
@@ -16,8 +17,8 @@ _IDENTITY = "space.derived."
 
 
 def sizes_of(study: StudyFile, plan: Plan, fixed: Mapping[str, Value]) -> dict[str, Value]:
-    """Return those `fixed` derived values that the runs use, directly or through other derived values."""
-    told = _names_mentioned(study, plan.mentions)
+    """Return those `fixed` derived values that runs or terms use, directly or through other derived values."""
+    told = _names_mentioned(study, [*plan.mentions, *mentioned_terms(study)])
     return {name: value for name, value in fixed.items() if name in told}
 
 

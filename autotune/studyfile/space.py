@@ -15,6 +15,7 @@ from objectives.base import Plan, PlanError
 from objectives.computing import ComputingObjective
 from objectives.efficiency.objective import with_mpi_times
 from objectives.run_files import NO_DELIMITERS
+from objectives.shapes.shape import HARDWARE
 from spaces import (
     Constraint,
     Parameter,
@@ -65,7 +66,8 @@ def join_space(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tu
         errors.extend(error.problems)
     known = {*_parameters(study, plan), *derived, *facts}
     errors.extend(_run_value_errors(study, plan))
-    errors.extend(_mention_errors([*plan.mentions, *mentioned_terms(study)], known))
+    errors.extend(_mention_errors(plan.mentions, known))
+    errors.extend(_mention_errors([*mentioned_terms(study)], known | HARDWARE))
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
     errors.extend(_decisions_errors(study, _parameters(study, plan)))

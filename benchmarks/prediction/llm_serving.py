@@ -49,32 +49,18 @@ MODELS = {
     "Qwen1.5-7B": (7.72e9, 7.72e9, 32, 262_144),
 }
 
-# The seconds of one token, as a study file's [model] would say them: the prompt is computed, each further token reads
-# the weights once for the whole batch, and its own keys and values.
-_EACH = "(batch * 2 * tokens)"
-SHAPE = Shape(
-    tuple(
-        Term(name, f"({text}) / {_EACH}", doubt=doubt)
-        for name, text, doubt in (
-            ("prompt", "batch * tokens * 2 * active_weights / (0.5 * gpu_flops_fp16 * devices)", 0.7),
-            ("tokens", "tokens * batch * 2 * active_weights / (0.5 * gpu_flops_fp16 * devices)", 0.7),
-            (
-                "weights",
-                "tokens * 2 * min(weights, active_weights * batch) / (0.6 * gpu_bandwidth_bytes_per_s * devices)",
-                0.7,
-            ),
-            (
-                "cache",
-                "tokens * batch * 1.5 * tokens * 2 * cache / (0.6 * gpu_bandwidth_bytes_per_s * devices)",
-                0.7,
-            ),
-            ("calls", "tokens * layers * 5e-5", 0.7),
-            ("messages", "tokens * layers * 2 * (2e-5 if devices > 1 else 0)", 0.7),
-        )
-    ),
-    level=0.5,
-    inverse=True,
+# The seconds of a token, as a study file's `[model]` with `seconds` would say them: each token is computed, each step
+# reads the weights once for the whole batch, and each sequence its own keys and values. Prompt and answer are as long.
+_TERMS = (
+    "2 * active_weights / (0.5 * gpu_flops_fp16 * devices)",
+    "min(weights, active_weights * batch) / (0.6 * gpu_bandwidth_bytes_per_s * devices) / batch",
+    "0.05 * min(weights, active_weights * batch) / (0.6 * gpu_bandwidth_bytes_per_s) / batch",
+    "1.5 * tokens * cache / (0.6 * gpu_bandwidth_bytes_per_s * devices)",
+    "layers * 2.5e-5 / batch",
+    "(layers * 2e-5 if devices > 1 else 0) / batch",
+    "2e-5",
 )
+SHAPE = Shape(tuple(Term(text, text, doubt=0.7) for text in _TERMS), level=0.5, inverse=True)
 
 
 def serving(folder: Path) -> list[Measured]:

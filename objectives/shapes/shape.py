@@ -10,6 +10,14 @@ from objectives.shapes.costs import Costs
 from spaces.expressions.names import names_of
 from spaces.expressions.quantities import Columns, FloatArray, compute_columns
 
+HARDWARE = frozenset(
+    {
+        *("cpu_flops", "memory_bandwidth_bytes_per_s", "network_bandwidth_bytes_per_s", "network_latency_s"),
+        *("gpu_memory_bytes", "gpu_bandwidth_bytes_per_s", "gpu_flops_fp16", "gpu_flops_fp32", "gpu_flops_fp64"),
+    }
+)
+"""Facts of a machine's description that only terms may name, since runs need none of them."""
+
 UNKNOWN_WORK = 5.0
 """The level of a shape that predicts how a time changes, not how long it is: a factor of 150 up or down."""
 

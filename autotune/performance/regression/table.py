@@ -10,7 +10,7 @@ from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray, select_cases
 from objectives import registry
 from objectives.shapes.costs import Costs
-from objectives.shapes.shape import Shape
+from objectives.shapes.shape import HARDWARE, Shape
 from spaces.expressions.quantities import Columns, column_of, quantities
 
 Words = npt.NDArray[np.object_]
@@ -29,8 +29,8 @@ class Table:
         numbers: Columns of numbers, (n,) each; NaN for a missing value.
         words: Columns of words, (n,) each; None for a missing value.
         costs: The expected costs of the cases; None if unknown.
-        groups: The `machine`, `build` and `workload` of each case, (n,) each: cases with equal labels share unknown
-            effects.
+        groups: The `machine`, `installation`, `build` and `workload` of each case, (n,) each: cases with equal labels
+            share unknown effects.
         timers: Seconds that parts of the runs took, (n,) each; NaN if unknown.
     """
 
@@ -106,6 +106,8 @@ class Reader:
 
     def _costs(self, columns: Columns, workload: Columns) -> Costs | None:
         if self.shape is not None:
+            if not HARDWARE & self.shape.reads <= columns.keys():
+                return None
             return replace(self.shape.costs(columns), sized=not self.shape.reads.isdisjoint(workload))
         costs = registry.costs(self.program)
         return None if costs is None else costs(columns)

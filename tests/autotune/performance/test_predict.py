@@ -125,6 +125,59 @@ def test_a_machine_without_cores_is_refused(tmp_path):
         asked_of(Target("venus", {"sockets": 1}), tmp_path)
 
 
+SERVED = StudyFile.model_validate(
+    {
+        "name": "served",
+        "objective": "command",
+        "options": {
+            "argv": ["awk", "BEGIN {{ print {batch} }}"],
+            "metrics": [{"name": "rate", "unit": "1/s", "pattern": r"(\S+)", "kind": "rate", "direction": "maximize"}],
+        },
+        "space": {
+            "parameters": {"batch": {"type": "integer", "values": [1, 4, 16, 64, 256], "default": 1}},
+            "derived": {"weights": "14e9"},
+        },
+        "model": {
+            "seconds": True,
+            "terms": ["2 * weights / gpu_bandwidth_bytes_per_s / batch", "2 * weights / gpu_flops_fp16"],
+        },
+    }
+)
+
+
+def of_card(asked, card, weights, reached):
+    facts = {**find_target(card, 1).facts, "framework": "quick" if reached > 0.5 else "slow"}
+    work = {"weights": weights}
+    place = replace(asked.setting, machine=card, machine_facts=facts, workload=f"{weights}", workload_facts=work)
+
+    def rate(batch):
+        return reached / (2 * weights * (1 / batch / facts["gpu_bandwidth_bytes_per_s"] + 1 / facts["gpu_flops_fp16"]))
+
+    return [Measured(place, {"batch": batch}, rate(batch)) for batch in (1, 4, 16, 64, 256)]
+
+
+def test_a_model_on_a_card_that_nobody_measured(tmp_path):
+    asked = asked_of(find_target("nvidia-h100", 1, ["framework=quick"]), tmp_path, SERVED)
+    assert any("its host is taken to be like this machine" in remark for remark in asked.remarks)
+    known = [
+        row
+        for card in ("nvidia-a100", "amd-mi250", "intel-gaudi2")
+        for weights in (7e9, 70e9)
+        for reached in (0.6, 0.1)
+        for row in of_card(asked, card, weights, reached)
+    ]
+    (first, *_) = predict(asked, known, 3).proposals
+    true = of_card(asked, "nvidia-h100", 14e9, 0.6)[-1]
+    assert first.configuration == true.configuration
+    assert first.value.low < true.value < first.value.high
+    assert first.value.value == pytest.approx(true.value, rel=0.35)
+
+
+def test_terms_whose_facts_are_not_known_predict_nothing(tmp_path):
+    asked = asked_of(MARS, tmp_path, SERVED)
+    assert predict(asked, [], 3).proposals == ()
+
+
 def test_what_the_objective_refuses_is_told(tmp_path):
     wrong = STUDY.model_copy(update={"options": {"arg": []}})
     with pytest.raises(CannotRunHereError, match=r"options\.arg"):

@@ -1,9 +1,12 @@
 import pytest
 
 from autotune.errors import StudyFileError
+from autotune.machines.description import sections
+from autotune.machines.facts import fact_name
 from autotune.studyfile import StudyFile
 from autotune.studyfile.space import join_space
 from objectives import command
+from objectives.shapes.shape import HARDWARE
 from spaces.expressions.quantities import column_of
 
 MACHINE = {"cores": 8, "nodes": 1, "cores_per_node": 8, "sockets": 1, "memory_bytes": 2**34}
@@ -68,6 +71,19 @@ def test_terms_in_seconds_stay_as_they_are(tmp_path):
         "1e-3 * np": [0.004],
     }
     assert plan.shape.level < 1.0
+
+
+def test_terms_may_name_facts_that_only_a_description_knows(tmp_path):
+    plan = planned(tmp_path, {"terms": ["work / gpu_flops_fp16", "1 / np"], "seconds": True}, derived={"work": "1e12"})
+    assert terms_of(plan, np=[1], gpu_flops_fp16=[1e14])["work / gpu_flops_fp16"].tolist() == [0.01]
+    assert plan.facts["work"] == 1e12, "what a term reads and no parameter changes is a size of the problem"
+    with pytest.raises(StudyFileError, match=r"options.*gpu_flops_fp16"):
+        planned(tmp_path, ranks="gpu_flops_fp16")
+
+
+def test_facts_that_terms_may_name_are_facts_of_descriptions():
+    described = {fact_name(f"{name}.{key}") for name, section in sections().items() for key in section.model_fields}
+    assert described >= HARDWARE
 
 
 def test_all_errors_of_the_terms_at_once_each_with_its_path(tmp_path):
