@@ -70,6 +70,11 @@ class Setting(Stored):
         return self.machine if self.nodes == 1 else f"{self.machine}, {self.nodes} nodes"
 
     @property
+    def built(self) -> tuple[tuple[str, Value], ...]:
+        """The facts of the program's installation that the source gives with the workload."""
+        return tuple(sorted(fact for fact in self.workload_facts.items() if fact[0] in INSTALLATION))
+
+    @property
     def key(self) -> tuple[str, str, str, str]:
         """The identity of the setting; another number of nodes is another setting."""
         return (self.program, self.place, self.workload, self.metric.name)
@@ -136,7 +141,7 @@ class Measured(Stored):
     def content(self) -> Hashable:
         """The measurement without its source, to recognise the same runs from another path."""
         found = (self.value, self.bound, self.runs, self.failure)
-        return (self.setting.key, tuple(sorted(self.configuration.items())), found)
+        return (self.setting.key, self.setting.built, tuple(sorted(self.configuration.items())), found)
 
     @property
     def failed(self) -> bool:

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from autotune.errors import StorageError
-from autotune.records.measurement import INSTALLATION, Measured
+from autotune.records.measurement import Measured
 from autotune.storage.address import hide_password
 from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors, tables_engine
@@ -206,9 +206,8 @@ class MeasurementStore:
 def _digest(one: Measured) -> str:
     """Return a digest of a measurement's source, setting and configuration, but not of its values."""
     about: list[object] = [one.setting.source, *one.setting.key, sorted(one.configuration.items())]
-    facts = one.setting.workload_facts
-    if built := [(name, facts[name]) for name in sorted(INSTALLATION & facts.keys())]:
-        about.append(built)
+    if one.setting.built:
+        about.append(one.setting.built)
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 

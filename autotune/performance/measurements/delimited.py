@@ -12,7 +12,7 @@ from autotune.errors import ImportFileError
 from autotune.performance.measurements.imported import FindMachine, ImportedMeasurements, summarise_reasons
 from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
-from autotune.records.measurement import INSTALLATION, Measured, Setting
+from autotune.records.measurement import Measured, Setting
 from autotune.tomlfiles.reading import problems_error
 from objectives.replay.delimited import find_line_error, parse_column, read_lines
 from spaces import Value
@@ -151,7 +151,7 @@ class _Reading:
         setting = self._setting(row, metric)
         cells = {name: row[column] for name, column in self.mapping.parameters.items()}
         configuration = {name: value for name, value in cells.items() if value is not None}
-        key = (*_key(setting), *((name, type(value), value) for name, value in configuration.items()))
+        key = (setting.key, setting.built, *((name, type(value), value) for name, value in configuration.items()))
         self._of.setdefault(key, (setting, configuration))
         self._samples.setdefault(key, []).append(sample)
 
@@ -171,7 +171,7 @@ class _Reading:
             source=mapping.source,
             nodes_known=nodes is not None,
         )
-        known = self._settings.setdefault(_key(made), made)
+        known = self._settings.setdefault((made.key, made.built), made)
         if known.workload_facts != made.workload_facts:
             msg = (
                 f"workload {made.workload!r} has other facts here than in an earlier row "
@@ -179,12 +179,6 @@ class _Reading:
             )
             raise _RowError(msg)
         return known
-
-
-def _key(setting: Setting) -> tuple[object, ...]:
-    """Return what tells settings of a table apart: their names, and how the program is installed."""
-    built = (fact for fact in setting.workload_facts.items() if fact[0] in INSTALLATION)
-    return (setting.key, *sorted(built))
 
 
 def _figure(row: Row, metric: MetricSection, column: str | None) -> float | None:

@@ -214,7 +214,7 @@ def fit_blend(sample: TrainingSample, kinds: Sequence[Kind], hidden: HiddenPredi
     if knows_costs and (len(kinds) == 1 or is_untestable or judged.sum() < _ENOUGH):
         return alone
     y, predictions = sample.y[judged], hidden.predictions[judged]
-    by_label = _ByLabel.of(sample, judged)
+    by_label = _ByLabel.of(sample, np.flatnonzero(judged))
     losses = np.array(
         [[by_label.losses(column - y).mean() for column in predictions[:, index].T] for index in range(len(kinds))]
     )
