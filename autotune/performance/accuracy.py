@@ -75,9 +75,11 @@ def judge_held_out(measured: Sequence[Measured], by: By) -> Iterator[HeldOutSett
     by their facts.
     """
     measured = _with_usable_names(measured)
-    settings = {measurement.setting.key: measurement.setting for measurement in measured}
-    for setting in settings.values():
-        own = [measurement for measurement in measured if measurement.setting.key == setting.key]
+    tables: dict[tuple[object, ...], list[Measured]] = {}
+    for measurement in measured:
+        tables.setdefault((measurement.setting.key, measurement.setting.built), []).append(measurement)
+    for own in tables.values():
+        setting = own[-1].setting
         asked = with_installation_apart(setting)
         group = _group(asked, by)
         named = zip(measured, unify_names(measured, asked), strict=True)

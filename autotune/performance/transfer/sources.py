@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import xgboost
 
+from autotune.performance.installation import installation_of
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.in_space import in_space
 from autotune.records.measurement import Measured, Setting
@@ -81,15 +82,16 @@ class Source:
 def sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> list[Source]:
     """Return a source for each setting with enough measured configurations of `space`, by the metric of `setting`.
 
-    The setting itself is a source if `measured` includes it.
+    Installations on one machine are settings of their own. The setting itself is a source if `measured` includes it.
     """
-    by_key: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
+    by_key: dict[tuple[object, ...], list[Measured]] = defaultdict(list)
     for measurement in measured:
         same = measurement.setting.program == setting.program and measurement.setting.metric.compares_with(
             setting.metric
         )
         if same:
-            by_key[measurement.setting.key].append(measurement)
+            built = frozenset(installation_of(measurement.setting).items())
+            by_key[measurement.setting.key, built].append(measurement)
     candidates = (_source(space, rows) for rows in by_key.values())
     return [source for source in candidates if source is not None]
 

@@ -48,6 +48,16 @@ def test_every_machine_is_left_out_once(every, judged):
         assert held.choice.best > 0.9
 
 
+def test_installations_are_judged_apart(every):
+    here = [row for row in every if row.setting.machine == "one"]
+    slow = [
+        replace(row, setting=replace(row.setting, workload_facts={**row.setting.workload_facts, "framework": "slow"}))
+        for row in here
+    ]
+    known = [*here, *slow, *(row for row in every if row.setting.machine == "two")]
+    assert [held.values for held in judge_held_out(known, "machine")][:2] == [len(here), len(slow)]
+
+
 def test_the_efficiency_of_the_default(judged):
     for held in judged:
         assert held.default == pytest.approx(relative(held.setting.machine))

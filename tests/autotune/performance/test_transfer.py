@@ -202,6 +202,15 @@ def test_sources_are_settings_elsewhere_by_the_same_metric_with_enough_values():
     assert [one.setting.machine for one in sources(SPACE, setting("five"), known)] == ["one"]
 
 
+def test_installations_on_one_machine_are_sources_of_their_own():
+    known = [
+        replace(row, setting=replace(row.setting, machine_facts={**row.setting.machine_facts, "framework": name}))
+        for name, share in (("quick", ALL[:40]), ("slow", ALL[40:50]))
+        for row in measured("one", share)
+    ]
+    assert [len(one.rows) for one in sources(SPACE, setting("five"), known)] == [40]
+
+
 def test_a_source_may_lack_parameters_and_have_others_that_never_change():
     without = [
         replace(one, configuration={**{k: v for k, v in one.configuration.items() if k != "layout"}, "streams": 1})
