@@ -71,7 +71,7 @@ class Study(Answer):
     metric: str | None = None
     best: float | None = None
     speed_up: float | None = None
-    interval: list[float] | None = None
+    interval: list[float | None] | None = None
     verdict: str | None = None
 
 
@@ -87,7 +87,7 @@ class Status(Study):
 
     default: float | None = None
     incumbent: Value | None = None
-    front_points: list[Value] | None = None
+    front_points: list[Value | str] | None = None
     running: int | None = None
     left_s: float | None = None
     failures: dict[str, int] | None = None
@@ -125,9 +125,9 @@ class Explanation(Answer):
 
 
 class Items(Answer):
-    """A list."""
+    """A list; a text at its end says how many more there are."""
 
-    items: list[dict[str, Any]] | None = None
+    items: list[dict[str, Any] | str] | None = None
 
 
 def structured(value: Mapping[str, Any]) -> dict[str, Any]:

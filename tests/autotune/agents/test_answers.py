@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autotune.agents.answers import MOST_BYTES, as_text, shorten, structured
+from autotune.agents.answers import MOST_BYTES, Items, Status, as_text, shorten, structured
 
 
 def test_what_others_wrote_is_named_once_and_what_is_empty_left_out():
@@ -33,6 +33,13 @@ def test_answers_are_bounded():
         deep = [deep]
     assert len(as_text(structured({"x": ["\u00e9" * 2000] * 100}))) <= MOST_BYTES
     assert "..." in as_text(structured({"x": deep}))
+
+
+def test_long_lists_and_unknown_numbers_keep_to_the_schema():
+    Items.model_validate(structured({"items": [{"trial": number} for number in range(300)]}))
+    point = {"trial": 1, "configuration": {}, "values": {"wall_s": 1.0}}
+    study = {"name": "qe", "state": "running", "trials": 0, "interval": (1.0, float("inf"))}
+    Status.model_validate(structured(study | {"front_points": [point] * 300, "default": float("nan")}))
 
 
 def test_the_home_folder_is_a_tilde():

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+import autotune
 from autotune.client import TOKEN_VARIABLE, Client, ServiceError
 from autotune.execution.user_folder import user_folder
 from autotune.service.models.budgets import Budget
@@ -215,8 +216,9 @@ def test_no_budget_is_overrun_however_often_and_at_once_it_is_tried(service):
 def test_the_command_speaks_the_protocol_and_its_token_is_no_more_than_its_scope(service, monkeypatch):
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     argv = ["-m", "autotune", "mcp", "--service", service.url, "--scope", "look"]
-    # The protocol's library hands on few variables; this one says where the tests' services keep their tokens.
-    variables = {"AUTOTUNE_USER_FOLDER": str(user_folder())}
+    # The protocol's library hands on few variables; these say where the tests' services keep their tokens, and which
+    # autotune is tested.
+    variables = {"AUTOTUNE_USER_FOLDER": str(user_folder()), "PYTHONPATH": str(Path(autotune.__file__).parents[1])}
     parameters = StdioServerParameters(command=sys.executable, args=argv, cwd=service.folder, env=variables)
     studies, refused = used(parameters, ("list_studies", {}), ("ask", {"study": "outside"}))
     assert "outside" in [study["name"] for study in said(studies)["studies"]]
