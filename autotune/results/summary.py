@@ -331,11 +331,11 @@ class Summary:
             return "Mend the default configuration: without its value there is nothing to compare with."
         if best is default or self.to_use is default:
             return "Keep the default, or look further: more trials, or more values of the parameters that matter."
-        if verdict is None:
-            return f"Confirm it before you use it: {resumes} compares it with the default in fresh runs."
-        replay = "This was a replay of recorded runs: tune the program itself on the machine that you use."
+        if self.definition.replay:
+            return "This was a replay of recorded runs: tune the program itself on the machine that you use."
         use = f"Use it: `autotune best {self.name} --script sh` writes its job script."
-        return replay if self.definition.replay else use
+        confirm = f"Confirm it before you use it: {resumes} compares it with the default in fresh runs."
+        return use if verdict is not None and verdict.known else confirm
 
     def text(self) -> str:
         """Return the whole study in words."""
@@ -555,7 +555,7 @@ class TableSummary(Summary):
     def next_step(self, resumes: str) -> str:
         """Return what to do next: read the table."""
         if not self.standings.measured:
-            return f"Start measuring: {resumes} goes on."
+            return super().next_step(resumes)
         return f"Read the table: `autotune best {self.name}` prints what to use where, and where it is not sure."
 
 

@@ -100,7 +100,9 @@ class Studies:
 
     def snapshot(self) -> StudiesSnapshot:
         """Return all studies at this moment."""
-        versions, ordered, opened = self._summaries.versions(), self._supervisor.states(), self._opened.states()
+        # States first: a study that has ended is shown with all that it stored.
+        ordered, opened = self._supervisor.states(), self._opened.states()
+        versions = self._summaries.versions({name for name, state in ordered.items() if state.state not in _ACTIVE})
         workers = {}
         for name in versions.keys() - ordered.keys() - opened.keys():
             holder = find_local_holder(lock_path(self._summaries.stored.url, name))

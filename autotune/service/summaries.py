@@ -1,7 +1,7 @@
 """Summaries of stored studies, in the forms that the service answers. Each is cached until its study changes."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -133,13 +133,16 @@ class StudySummaries:
         self.stored.note(name, labels)
         self.forget(name)
 
-    def versions(self) -> Mapping[str, int]:
-        """Return the versions of all studies, by name; a study that takes long to read may have an older one.
+    def versions(self, ended: Set[str] = frozenset()) -> Mapping[str, int]:
+        """Return the versions of all studies, by name; one that takes long to read and has not `ended` may be older.
 
         Raises:
             StorageError: the storage cannot be read.
         """
-        return {name: self._version_to_serve(name, newest) for name, newest in self.stored.versions().items()}
+        return {
+            name: newest if name in ended else self._version_to_serve(name, newest)
+            for name, newest in self.stored.versions().items()
+        }
 
     def _version_to_serve(self, name: str, newest: int) -> int:
         kept = self._kept.get(name)
@@ -289,12 +292,14 @@ def detail_of(summary: Summary) -> dict[str, Any]:
 
 
 def _fresh(summary: Summary) -> FreshMedians | None:
-    """Return the medians of the verdict's fresh runs; None without a verdict."""
+    """Return the medians of the verdict's fresh runs of the best and the default; None without a verdict."""
     verdict = summary.present_verdict
     if verdict is None or not verdict.pairs:
         return None
     default, best = (median(values) for values in zip(*verdict.pairs, strict=True))
-    return FreshMedians(best=best, default=default, pairs=len(verdict.pairs))
+    # The best is the default if the winner was slower.
+    kept = summary.best is summary.standings.baseline
+    return FreshMedians(best=default if kept else best, default=default, pairs=len(verdict.pairs))
 
 
 def metric_model(metric: Metric) -> MetricModel:

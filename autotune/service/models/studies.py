@@ -120,7 +120,7 @@ class FirstError(BaseModel):
 
 
 class FreshMedians(BaseModel):
-    """The medians of the winner and the default in the fresh pairs of runs behind a verdict."""
+    """The medians of the best and the default in the fresh pairs of runs behind a verdict."""
 
     best: float
     default: float

@@ -249,3 +249,15 @@ def test_a_kept_answer_is_not_older_than_its_key(tmp_path, sqlite, monkeypatch, 
     monkeypatch.setattr(summaries_module, "_LONG_S", 0.0)
     monkeypatch.setattr(Studies, "key", key)
     assert ask(app, path=path).content == ask(create_app(settings), path=path).content
+
+
+def test_a_study_that_has_ended_is_never_served_as_it_was_before(sqlite, monkeypatch):
+    monkeypatch.setattr(summaries_module, "_SERVES", 1e12)
+    monkeypatch.setattr(summaries_module, "_LONG_S", 0.0)
+    space, summaries = small_space(), StudySummaries(StoredStudies(sqlite))
+    store = StudyStore.create(sqlite, "mine", definition(space))
+    before = summaries.versions()["mine"]
+    summaries.summary("mine", before)
+    add_trial(store, space, next(iter(space.configurations())), took(2.0))
+    assert summaries.versions()["mine"] == before
+    assert summaries.versions({"mine"})["mine"] > before
