@@ -118,8 +118,8 @@ function overlaid(studies, drawn) {
 
 function sideBySide(studies) {
   const rows = [
-    ["Best", ({ best, metric }) => quantity(best, metric)],
-    ["Default", ({ baseline, metric }) => quantity(baseline, metric)],
+    ["Best in tuning", ({ best, metric }) => quantity(best, metric)],
+    ["Default in tuning", ({ baseline, metric }) => quantity(baseline, metric)],
     ["Over the default", (study) => speedUp(study.speed_up, study.interval)],
     ["Verdict", ({ verdict }) => verdict ?? "–"],
     ["Trials", ({ trials }) => String(trials)],

@@ -93,8 +93,8 @@ export function controls(name) {
     else if (verb === "extend") extend.open(20, "Then a new winner is compared with the default.");
     else if (verb === "confirm" && study.fresh)
       pairs.open(
-        2 * study.fresh.pairs,
-        `The verdict has ${study.fresh.pairs} pairs, as many as were asked for. Four times as many halve its interval.`,
+        Math.min(1000, Math.max(3, 2 * study.fresh.pairs)),
+        `The verdict has ${study.fresh.pairs} pairs. About four times as many halve its interval.`,
       );
     else if (verb === "label") label.open(study);
     else if (verb === "again") start.open(study.again);

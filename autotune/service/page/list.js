@@ -8,7 +8,7 @@ import { badge, budgetBar, field, options } from "./parts.js";
 import { startDialog } from "./start.js";
 import { follow } from "./stream.js";
 
-const COLUMNS = ["Study", "State", "Trials", "Best", "Over the default", "Verdict", "Failures", "Began"];
+const COLUMNS = ["Study", "State", "Trials", "Best in tuning", "Over the default", "Verdict", "Failures", "Began"];
 
 const ORDERS = [
   ["name", "name"],

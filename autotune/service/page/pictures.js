@@ -23,15 +23,16 @@ export function openPictures(root, { name, here, study: first }) {
       box.element.remove();
       boxes.delete(picture);
     }
-    for (const picture of shown) {
+    shown.forEach((picture, at) => {
       if (!boxes.has(picture)) {
         const link = wanted === null ? `${here}/pictures/${picture}` : `${here}/pictures`;
         boxes.set(picture, pictureBox(name, picture, { link }));
       }
       const { element, update } = boxes.get(picture);
-      grid.append(element);
+      // A picture that stays in its place keeps the focus.
+      if (grid.children[at] !== element) grid.insertBefore(element, grid.children[at] ?? null);
       update(study);
-    }
+    });
   }
 
   function close() {

@@ -56,13 +56,13 @@ export function winnerBox(name, here) {
 }
 
 function drawConfiguration({ incumbent, default: base, simplified }) {
-  if (incumbent === null && base === null) return null;
+  if (incumbent === null) return null; // a trade-off without weights, or a table, has no single best
   const sides = [
     ["Best", incumbent],
     ["Default", base],
   ].filter(([, one]) => one !== null);
   const names = [...new Set(sides.flatMap(([, one]) => Object.keys(one.configuration)))];
-  const differs = (name) => incumbent && base && plain(incumbent.configuration[name]) !== plain(base.configuration[name]);
+  const differs = (name) => base && plain(incumbent.configuration[name]) !== plain(base.configuration[name]);
   const changed = names.filter(differs);
   const columns = [
     "Parameter",

@@ -192,7 +192,7 @@ def test_without_a_winner_there_is_no_script_and_nothing_complains(fake, new_pag
     expect(page.get_by_text("Nothing measured yet.")).to_be_visible()
     expect(page.get_by_text("Waiting for cores.")).to_be_visible()
     section(page, "Pictures")
-    expect(page.get_by_role("heading", name="No picture yet")).to_be_visible()
+    expect(page.get_by_text("No picture yet: nothing was measured.")).to_be_visible()
     section(page, "Trials")
     expect(page.get_by_text("No trial yet.")).to_be_visible()
     section(page, "Job script")
@@ -258,6 +258,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab_only(fake, new_page):
     page.reload()
     expect(page.get_by_role("heading", name="Verdict")).to_be_visible()
     assert page.evaluate("Object.values(localStorage)") == []
+    page.get_by_text("More", exact=True).click()
     with page.expect_download() as report:
         page.get_by_role("link", name="Report").click()
     assert report.value.suggested_filename == "autotune-done.html"
