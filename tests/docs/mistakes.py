@@ -122,7 +122,7 @@ class _Reader:
     def _read_call(self, program: str, words: Sequence[str], here: Path) -> Iterator[str]:
         name = words[0]
         if name.startswith("-") or (program, name) == ("./run", "test"):
-            yield from _unknown_options(words, _options_of(name if name == "test" else None))
+            yield from _unknown_options(words, _options_of("test" if program == "./run" else None))
             return
         name, rest = _split(words)
         command = _COMMANDS.get(name)
@@ -322,9 +322,9 @@ def _unknown_options(words: Sequence[str], known: set[str]) -> Iterator[str]:
 
 @cache
 def _options_of(command: str | None) -> set[str]:
-    """Return the options of a command, of `./run test`, or of autotune itself."""
+    """Return the options of a command, of `./run` and its `test`, or of autotune itself."""
     if command == "test":
-        return set(re.findall(r"^ +(--\w+)\)", (ROOT / "run").read_text(encoding="utf-8"), re.MULTILINE))
+        return set(re.findall(r"^ +(--[\w-]+)[)/]", (ROOT / "run").read_text(encoding="utf-8"), re.MULTILINE))
     parameters = (_GROUP if command is None else _COMMANDS[command]).params
     own = {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
     return {"--help", *own} | (_options_of("study") if command == "pilot" else set())
