@@ -207,6 +207,12 @@ def test_what_a_run_saves_has_digits_enough(saved, words):
     assert Ledger(first_runs=100.0, saved_per_run=saved).text().endswith(f"each of which saves {words} core-seconds")
 
 
+def test_a_server_is_not_paid_for_by_shorter_loads():
+    made = [replace(run, job={**run.job, "server": {"argv": ["web"]}}) for run in (ran(10), ran(5, trial=1))]
+    assert book(*made, winner=1).saved_per_run is None
+    assert "paid for" not in book(*made, winner=1).text()
+
+
 def test_without_a_winner_the_ledger_does_not_mention_paying_off():
     found = book(ran(10), ran(5, trial=1))
     assert (found.saved_per_run, found.pays_after) == (None, None)
