@@ -78,12 +78,13 @@ class LoadSearch:
     """The search for the highest load of a server that keeps limits, within one run.
 
     Attributes:
-        name: The name of the load's value; `{name}` in words and files stands for it.
+        name: The name of the load's value; `{run:name}` in words and files stands for it.
         low: The lowest value.
         high: The highest value; the values are whole numbers if both are.
         judge: The path of a program of our own that reads the output of a load and says which limit it breaks.
         options: What the judge needs, as JSON.
         files: The files that a load writes and that its figures are read from.
+        shift: By what part of its finest step the grid of loads is shifted, from -0.5 to 0.5.
     """
 
     name: str
@@ -92,13 +93,14 @@ class LoadSearch:
     judge: str
     options: str
     files: tuple[str, ...] = ()
+    shift: float = 0.0
 
 
 @dataclass(frozen=True)
 class Server:
     """A server that a job starts before its command, the load, and stops after it (`launchers.server`).
 
-    `{port}` in its words and variables, and in those of the job, stands for a free port, which only the run knows.
+    `{run:port}` in its words and variables, and in those of the job, stands for a free port, which the run finds.
 
     Attributes:
         argv: The server's command line.
@@ -110,7 +112,7 @@ class Server:
         stop: The name of the signal that stops it.
         stop_within_s: After how many seconds more it is killed.
         failure: Regular expressions of lines of its log that mean that it has failed.
-        files: The files of the job's folder in which `{port}`, or the value of the search, is to be filled in.
+        files: The files of the job's folder in which the port, or the value of the search, is to be filled in.
         search: The loads to run; None for one.
     """
 

@@ -45,7 +45,7 @@ SERVER_LOG = "server.log"
 STEPS_LOG = "warm-up.log"
 
 PORT = "port"
-"""The name of the value that a run gives to its server: `{port}`."""
+"""The name of the port that a run gives to its server: `{port}` in a study file."""
 
 LOADS = 7
 """The most loads of a search."""
@@ -88,14 +88,19 @@ def read_record(folder: PathLike[str]) -> dict[str, Any]:
     return {}
 
 
+def mark_of(name: str) -> str:
+    """Return what stands in a job for a value that its run finds; unlike `{port}`, no user's text has it."""
+    return f"{{run:{name}}}"
+
+
 def fill_in(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with the values of this run in place of `{port}` and of the load's value."""
+    """Return a text with the values of this run in place of their marks."""
     for name, value in values.items():
-        text = text.replace(f"{{{name}}}", value)
+        text = text.replace(mark_of(name), value)
     return text
 
 
-def next_load(low: float, high: float, kept: Mapping[float, bool], left: int) -> float | None:
+def next_load(low: float, high: float, kept: Mapping[float, bool], left: int, shift: float = 0.0) -> float | None:
     """Return the next load to run in the search for the highest that keeps its limits; None at its end.
 
     The search halves the ratio of the highest load that has kept them to the lowest above it that has not. The ends are
@@ -106,12 +111,14 @@ def next_load(low: float, high: float, kept: Mapping[float, bool], left: int) ->
         high: The highest load; both are whole numbers if only these are to be tried.
         kept: Whether a load has kept its limits.
         left: How many loads may still run.
+        shift: By what part of its finest step the grid of loads is shifted, from -0.5 to 0.5.
     """
     bottom = max((load for load, is_kept in kept.items() if is_kept), default=None)
     top = min((load for load, is_kept in kept.items() if not is_kept), default=None)
     if left <= 0 or top == low or bottom == high:
         return None
-    at, over = low if bottom is None else bottom, high if top is None else top
+    shifted = (high / low) ** (shift / 2**LOADS)
+    at, over = low * shifted if bottom is None else bottom, high * shifted if top is None else top
     middle: float = math.sqrt(at * over)
     if isinstance(low, int) and isinstance(high, int):
         middle = round(middle)
@@ -171,7 +178,7 @@ class _Run:
         self.record["started_s"] = time.monotonic() - began
         search = self._spec["search"]
         if search is None:
-            exit_code, self.record["load_s"] = self._run_load(None, None)
+            exit_code, self.record["load_s"] = self._run_load()
             return exit_code
         return self._find_highest(search)
 
@@ -236,20 +243,22 @@ class _Run:
             if time.monotonic() >= give_up_at:
                 within = f"{self._spec['ready_within_s']:g} s"
                 raise _ServerFailedError("server-not-ready", f"was not ready within {within} ({_sign(kind, text)})")
-            self._check_log()
+            self._check_logs()
             self._wait(lambda: not self._is_alive(), pause_s)
             # A long log is read on at once.
             pause_s = _PAUSES_S[0] if new else min(1.5 * pause_s, longest_s)
 
-    def _run_load(self, out: str | None, err: str | None) -> tuple[int, float]:
-        """Reset the server and run the load; return its exit code and how many seconds it took."""
+    def _run_load(self, outputs: Sequence[str] = ()) -> tuple[int, float]:
+        """Reset the server and run the load; return its exit code and how many seconds it took.
+
+        Args:
+            outputs: The files for its standard output and error; by default they are those of the job.
+        """
         for step in self._spec["reset"]:
             self._run_step(step, "reset")
         self.record["phase"] = "load"
         argv = [fill_in(word, self._values) for word in self._command]
-        files = [
-            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644) for name in (out, err) if name
-        ]
+        files = [os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644) for name in outputs]
         began = time.monotonic()
         try:
             load = self._own = self._spawn(argv, *(files or (1, 2)))
@@ -260,7 +269,7 @@ class _Run:
             for file in files:
                 os.close(file)
         while not self._wait(lambda: load in self._ended or not self._is_alive(), _LOG_TICK_S):
-            self._check_log()
+            self._check_logs(outputs)
         elapsed_s = time.monotonic() - began
         self._check_server(load, "the load")
         return self._ended[load], elapsed_s
@@ -275,7 +284,7 @@ class _Run:
         finally:
             os.close(log)
         while not self._wait(lambda: step in self._ended or not self._is_alive(), _LOG_TICK_S):
-            self._check_log()
+            self._check_logs()
         self._check_server(step, f"its {what}")
         if code := self._ended[step]:
             raise _ServerFailedError(what, f"{os.path.basename(words[0])} {_ending(code)}")
@@ -293,14 +302,15 @@ class _Run:
         loads: list[dict[str, Any]] = []
         self.record["loads"] = loads
         kept: dict[float, bool] = {}
-        while (load := next_load(search["low"], search["high"], kept, LOADS - len(loads))) is not None:
+        low, high, shift = search["low"], search["high"], search["shift"]
+        while (load := next_load(low, high, kept, LOADS - len(loads), shift)) is not None:
             number = len(loads) + 1
             self._values[search["name"]] = f"{load:.6g}" if isinstance(load, float) else str(load)
             self._write_files()
             for name in search["files"]:
                 with suppress(FileNotFoundError):
                     os.unlink(name)
-            exit_code, load_s = self._run_load(output_of(number, "stdout"), output_of(number, "stderr"))
+            exit_code, load_s = self._run_load([output_of(number, name) for name in ("stdout", "stderr")])
             judged = self._judge(number, exit_code)
             loads.append({search["name"]: load, "exit_code": exit_code, "load_s": load_s, **judged})
             if "is_lost" in judged:
@@ -368,11 +378,14 @@ class _Run:
             return bool(self._roots)
         return False
 
-    def _check_log(self) -> None:
+    def _check_logs(self, of_load: Sequence[str] = ()) -> None:
         limit_bytes = self._spec["output_limit_bytes"]
-        if os.path.getsize(SERVER_LOG) > limit_bytes:
-            msg = f"wrote more than {limit_bytes / 2**20:g} MiB to its log, the limit of every run"
-            raise _ServerFailedError("output-limit", msg)
+        writers = {SERVER_LOG: "the server", STEPS_LOG: "warm-up or reset", **dict.fromkeys(of_load, "a load")}
+        for name, writer in writers.items():
+            with suppress(FileNotFoundError):
+                if os.path.getsize(name) > limit_bytes:
+                    msg = f"{writer} printed more than {limit_bytes / 2**20:g} MiB, the limit of every run"
+                    raise _ServerFailedError("output-limit", msg)
 
     def _reap(self) -> None:
         with suppress(ChildProcessError):

@@ -179,6 +179,9 @@ StepsSource = Literal["placeholder", "variable", "unclear"]
 REMARK = "remark"
 """The detail with a sentence about the run for the user, shown with its value."""
 
+AT_END = "the end of the search: it may be higher"
+"""The remark of a run whose search for the highest load came to the end of its range."""
+
 CURVE = "curve"
 """The detail with the values of the target metric over the steps of a training: a list of (step, value)."""
 

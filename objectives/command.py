@@ -12,10 +12,12 @@ import regex
 
 from launchers import EndReason, Job, MpiStart, Resources
 from launchers.secret import placeholder_options, placeholder_variables
-from launchers.server import SERVER_LOG
+from launchers.server import SERVER_LOG, mark_of
 from launchers.software.digest import file_digest
 from launchers.steps import read_steps
 from objectives.base import (
+    AT_END,
+    REMARK,
     SEED_VARIABLE,
     Answer,
     ApplicationError,
@@ -37,7 +39,7 @@ from objectives.base import (
 )
 from objectives.command_check import find_binding, find_mentions, is_made_by_run, missing_programs, read_command_options
 from objectives.command_facts import read_facts
-from objectives.command_options import AnswerOptions, CommandOptions
+from objectives.command_options import SEED, AnswerOptions, CommandOptions
 from objectives.ending import check_disk, check_ending
 from objectives.figure import Figure, read_text
 from objectives.file_options import RunFile, files_identity
@@ -96,17 +98,21 @@ class CommandObjective:
         `configuration` also holds derived values, facts and expressions that the command mentions; see
         `ComputingObjective`.
         """
-        options = self.options
-        prepare = tuple(fill_in_words(step, configuration) for step in options.prepare)
-        # The run itself fills these in, when it knows them.
-        configuration = {**configuration, **{name: f"{{{name}}}" for name in options.run_values}}
-        environment = {name: fill_in(value, configuration) for name, value in options.environment.items()}
+        options, server = self.options, self.options.server
+        late = () if server is None else server.run_values
         threads = evaluate_count(options.threads, configuration)
         ranks = None if options.ranks is None else evaluate_count(options.ranks, configuration)
         threads_per_core = evaluate_count(options.threads_per_core, configuration)
         cores = -(-threads * (ranks or 1) // threads_per_core)
         nodes = self.nodes.nodes_for(cores) if options.nodes is None else evaluate_count(options.nodes, configuration)
         gpus = 0 if options.gpus is None else evaluate_count(options.gpus, configuration, unset=0)
+        if server is not None:
+            configuration = {**configuration, SEED: context.seed}
+        prepare = tuple(fill_in_words(step, configuration) for step in options.prepare)
+        # The run itself fills these in.
+        configuration = {**configuration, **{name: mark_of(name) for name in late}}
+        environment = {name: fill_in(value, configuration) for name, value in options.environment.items()}
+        late_files = tuple(file.name for file in self.files if any(one.text in late for one in file.mentions()))
         for file in self.files:
             file.write(context.folder, configuration)
         return Job(
@@ -121,18 +127,11 @@ class CommandObjective:
             resources=Resources(cores, nodes, gpus, context.cpus, threads_per_core=threads_per_core),
             time_limit_s=context.time_limit_s,
             prepare=prepare,
-            server=None
-            if options.server is None
-            else make_server(options, options.server, configuration, self._files_with_run_values),
+            server=None if server is None else make_server(options, server, configuration, late_files),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
             tuned=_names_filled_in(options),
         )
-
-    @property
-    def _files_with_run_values(self) -> tuple[str, ...]:
-        values = {*self.options.run_values}
-        return tuple(file.name for file in self.files if any(one.text in values for one in file.mentions()))
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the number that the progress pattern finds in a line."""
@@ -163,12 +162,15 @@ class CommandObjective:
     def _read(self, output: Output, record: Mapping[str, Any]) -> Measurement:
         """Read the figures of a run; `record` is that of its server."""
         prepared_s = self._check(output)
-        server, details = self.options.server, {"prepared_s": prepared_s} if self.options.prepare else {}
+        server = self.options.server
+        details: dict[str, Any] = {"prepared_s": prepared_s} if self.options.prepare else {}
         figures: dict[str, float] = {}
         if server is not None and server.highest is not None:
             figures = {server.highest.name: highest_load(record, server.highest)}
         figures |= {metric.name: metric.figure.value(output) for metric in self.options.metrics}
         elapsed_s = max(0.0, output.status.usage.elapsed_s - prepared_s)
+        if server is not None and server.highest is not None and figures[server.highest.name] == server.highest.high:
+            details[REMARK] = AT_END
         if server is not None:
             elapsed_s = record.get("load_s", 0.0)
             details |= {key: record[key] for key in ("started_s", "load_s", "loads") if key in record}

@@ -73,11 +73,11 @@ def find_mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[
     """Return what the options and their files mention, each with the path of its first place."""
     found = [mention for place, text in _templates(options) for mention in mentions_in(text, place)]
     found += mentions_in_files(options.files, files)
+    found = [mention for mention in found if mention.text not in options.run_values]
     found += count_mentions(**options.counts)
     first: dict[tuple[str, int | None], Mention] = {}
     for mention in found:
-        if mention.text not in options.run_values:
-            first.setdefault((mention.key, mention.least), mention)
+        first.setdefault((mention.key, mention.least), mention)
     return tuple(first.values())
 
 

@@ -13,6 +13,9 @@ from objectives.mentions.count import Count
 from objectives.mentions.words import CommandLine, VariableName
 from objectives.server_options import ServerOptions
 
+SEED = "seed"
+"""The name of the seed of a run with a server: `{seed}`, for loads that do not read AUTOTUNE_SEED."""
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -118,8 +121,8 @@ class CommandOptions(_Section):
 
     @property
     def run_values(self) -> tuple[str, ...]:
-        """The names of the values that only a run knows, such as the port of its server."""
-        return self.server.run_values if self.server is not None else ()
+        """The names of the values that only a run knows: its seed, and the port of its server."""
+        return (SEED, *self.server.run_values) if self.server is not None else ()
 
     @property
     def progress_pattern(self) -> str | None:

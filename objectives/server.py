@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from launchers import EndReason, JobState, Server
+from launchers import STDERR, EndReason, JobState, Server
 from launchers.job import LoadSearch
 from launchers.server import PORT, SERVER_LOG, STEPS_LOG, read_record
 from launchers.software.digest import file_digest
 from objectives.base import ApplicationError, InfrastructureError, InvalidResult, Output, RunFailure, TimedOut
-from objectives.command_options import CommandOptions
+from objectives.command_options import SEED, CommandOptions
 from objectives.ending import check_ending
 from objectives.figure import read_text
 from objectives.mentions.templates import fill_in, names_in
@@ -27,6 +27,8 @@ from spaces import Configuration
 from spaces.parameters.problem import Problem
 
 PLACE = "options.server"
+_LOGS = (SERVER_LOG, STEPS_LOG)
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly between whole numbers
 
 
 def server_templates(server: ServerOptions) -> Iterator[tuple[str, str]]:
@@ -58,6 +60,7 @@ def server_problems(options: CommandOptions, server: ServerOptions, file_names: 
         for path, text in word_places(step, f"options.prepare.{i}"):
             if early := _names(text) & {*server.run_values}:
                 yield Problem(f"{quoted(text)}: {min(early)} is known only after prepare, when the server starts", path)
+    yield from _file_problems(options, server)
     if server.highest is not None:
         yield from _search_problems(options, server, server.highest, file_names)
 
@@ -82,8 +85,9 @@ def _search_problems(
     place, name = f"{PLACE}.highest", highest.name
     metrics = [metric.name for metric in options.metrics]
     words = [*flatten(options.argv), *options.environment.values(), *(w for s in server.reset for w in flatten(s))]
-    if not name.isidentifier() or name == PORT:
-        yield Problem(f"a load cannot be called {name!r}: letters, digits and _, and not {PORT}", f"{place}.name")
+    if not name.isidentifier() or name in {PORT, SEED}:
+        wrong = f"a load cannot be called {name!r}: letters, digits and _, and neither {PORT} nor {SEED}"
+        yield Problem(wrong, f"{place}.name")
     elif name in metrics:
         wrong = f"{name!r} is a metric already: the highest load becomes the first metric, by its own name"
         yield Problem(wrong, f"{place}.name")
@@ -101,6 +105,18 @@ def _search_problems(
             yield Problem(f"{quoted(text)}: the server starts once for all loads, so it has no {{{name}}}", path)
     if options.progress is not None:
         yield Problem("a search reads each load at its end: leave out progress", "options.progress")
+
+
+def _file_problems(options: CommandOptions, server: ServerOptions) -> Iterator[Problem]:
+    for i, file in enumerate(options.files):
+        if file.name in _LOGS:
+            yield Problem(f"the run writes {quoted(file.name)} itself: give another name", f"options.files.{i}.name")
+    for path, name in _files_of_loads(options) if server.highest is not None else ():
+        if name in _LOGS:
+            wrong = (
+                f"all loads of a search share {quoted(name)}: name a file that each load writes, or none for its output"
+            )
+            yield Problem(wrong, path)
 
 
 def _names(text: str) -> set[str]:
@@ -136,9 +152,18 @@ def make_server(
             highest.high,
             judge=str(Path(__file__).with_name("load_judge.py")),
             options=json.dumps({"load": _reading_of(options), "highest": highest.model_dump(by_alias=True)}),
-            files=tuple(one.file for one in options.metrics if one.file is not None),
+            files=tuple(dict.fromkeys(file for _, file in _files_of_loads(options))),
+            # Without it all pairs of a verdict would stop at the same loads, and look surer than a step of the search.
+            shift=(int(values[SEED]) * _GOLDEN + 0.5) % 1.0 - 0.5,
         ),
     )
+
+
+def _files_of_loads(options: CommandOptions) -> Iterator[tuple[str, str]]:
+    """Yield the files that the figures of a load are read from, each with its path in the options."""
+    figures = [(f"options.metrics.{i}", one.figure) for i, one in enumerate(options.metrics)]
+    figures += [("options.answer", options.answer.figure)] if options.answer is not None else []
+    yield from ((f"{path}.file", figure.file) for path, figure in figures if figure.file is not None)
 
 
 def _reading_of(options: CommandOptions) -> dict[str, Any]:
@@ -174,8 +199,9 @@ def check_server(output: Output, server: ServerOptions) -> dict[str, Any]:
     if failure is None:
         return record
     code, exit_code = failure["code"], failure["exit_code"]
-    if code == "port-taken":
-        raise InfrastructureError(failure["message"], code=code)
+    if code in {"port-taken", "output-limit"}:
+        error = InfrastructureError if code == "port-taken" else ApplicationError
+        raise error(failure["message"], code=code)
     if code.startswith("server"):
         # Its log and its end show as much as those of any program: a lack of memory, a missing library.
         ended = replace(status, exit_code=1 if exit_code is None else exit_code or 1)
@@ -185,9 +211,8 @@ def check_server(output: Output, server: ServerOptions) -> dict[str, Any]:
             msg = f"the server {failure['message']}: {shown}"
             raise type(shown)(msg, code=shown.code) from None
         raise ApplicationError(f"the server {failure['message']}: {_words(output, SERVER_LOG)}", code=code)
-    what = "" if code == "output-limit" else f"{code} of the "
-    words = "" if code == "output-limit" else f": {_words(output, STEPS_LOG)}"
-    raise ApplicationError(f"{what or 'the '}server{': ' if what else ' '}{failure['message']}{words}", code=code)
+    words = _words(output, STDERR if code == "judge" else STEPS_LOG)
+    raise ApplicationError(f"{code} of the server: {failure['message']}: {words}", code=code)
 
 
 def highest_load(record: Mapping[str, Any], highest: HighestOptions) -> float:

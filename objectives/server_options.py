@@ -11,7 +11,7 @@ from objectives.mentions.words import CommandLine, VariableName
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class ReadyOptions(_Section):
@@ -66,7 +66,7 @@ class HighestOptions(_Section):
 class ServerOptions(_Section):
     """The `[options.server]` of a command, which then is the server's load.
 
-    All words are templates, as those of the command, and `{port}` in any of them is a free port of the run.
+    All words are templates, as those of the command: `{port}` is a free port of the run, `{seed}` its AUTOTUNE_SEED.
 
     Args:
         argv: The server.
@@ -100,5 +100,5 @@ class ServerOptions(_Section):
 
     @property
     def run_values(self) -> tuple[str, ...]:
-        """The names of the values that only a run knows."""
+        """The names of the values that a run finds when it starts the server."""
         return (PORT,) if self.highest is None else (PORT, self.highest.name)

@@ -17,7 +17,7 @@ from launchers.batch_systems.system import WinnerRequest
 from launchers.mpi import MpiFlavour, mpi_environment
 from launchers.mpi_command import mpi_argv
 from launchers.secret import MASK, is_masked, mask_secrets
-from launchers.server import PORT
+from launchers.server import PORT, mark_of
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from objectives.efficiency.library import without_library
@@ -36,7 +36,7 @@ _MASKED = '"${SECRET:?set it before: the measured command held a secret, which i
 # Variables that MPI needs only for root are no part of the winner: any other user ID leaves them out.
 _A_USER = 1
 # A script for a server begins with its port, which each measured run chose for itself.
-_PORT = f"{{{PORT}}}"
+_PORT = mark_of(PORT)
 _USUAL_PORT = 8080
 # A production run uses neither the checkpoints nor the random seed of tuning.
 _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)

@@ -30,7 +30,7 @@ from autotune.results.ledger import Ledger, ledger_of
 from autotune.results.noise import noise_sentence
 from autotune.results.pareto import ParetoFront, front_of, tradeoff_metrics
 from autotune.results.preference import Preference, parse_weights
-from autotune.results.time_doubt import time_doubt
+from autotune.results.time_doubt import bound_doubt, time_doubt
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
 from autotune.statistics.ratio_words import change_text
 from autotune.statistics.speed_up import SpeedUp
@@ -93,7 +93,8 @@ class Summary:
         """The reasons why the verdict or the values may mislead."""
         verdict, standings = self.present_verdict, self.standings
         of_verdict = [] if verdict is None else verdict.doubts(standings.metric, self.name, standings.tuned_default)
-        return [*of_verdict, *(doubt for doubt in (self.time_doubt, self.taken_doubt) if doubt)]
+        doubts = (self.time_doubt, self.taken_doubt, bound_doubt([standings.baseline, self.best]))
+        return [*of_verdict, *(doubt for doubt in doubts if doubt)]
 
     @property
     def outlook(self) -> StoppingForecast | None:

@@ -1,4 +1,4 @@
-"""A program's time that is longer than its run is doubted once in the log, in `best` and in the report."""
+"""A program's time that is longer than its run, and a highest load at the end of its range, are doubted."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ from autotune.report.headline import headline
 from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
 from launchers import Usage
+from objectives.base import AT_END, REMARK
 from tests.autotune.results.test_summary import trial
 from tests.autotune.tuning.test_loop import session
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, small_space, took
@@ -25,6 +26,14 @@ def test_the_summary_and_the_report_doubt_a_time_that_is_a_sum():
     true = Summary("qe", definition(small_space()), Standings.of(trials[:1], SECONDS))
     assert true.time_doubt is None
     assert "doubt" not in true.best_text()
+
+
+def test_a_load_at_the_end_of_its_range_is_only_a_bound():
+    at_end = replace(took(8.2), details={REMARK: AT_END})
+    trials = [trial(0, took(20.5), np=1), trial(1, at_end, np=2), trial(2, took(30.0), np=3)]
+    found = Summary("web", definition(small_space()), Standings.of(trials, SECONDS))
+    doubt = "trial 1 came to the end of the search, so its value is only a lower bound: raise `to`"
+    assert f"doubt: {doubt}" in found.best_text()
 
 
 def test_the_log_doubts_it_once(tmp_path):

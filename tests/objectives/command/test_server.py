@@ -1,6 +1,7 @@
 """A command that is the load of a server: from the options to a measurement, and whose fault a failure is."""
 
 import json
+import math
 import os
 import re
 import socket
@@ -20,7 +21,7 @@ from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.server import LOADS, SERVER_FILE, SERVER_LOG, STEPS_LOG, next_load
-from objectives.base import Context, FailureKind, InfrastructureError, Output, PlanError
+from objectives.base import AT_END, Context, FailureKind, InfrastructureError, Output, PlanError
 from objectives.command import plan
 from tests.launchers.jobs import wait_for
 from tests.support.processes import left_in
@@ -176,7 +177,21 @@ def test_a_log_without_end_ends_the_run(tmp_path):
     job = objective.job({"mode": "loud", "capacity": 1}, Context(tmp_path))
     outcome = run_task(Task(0, job, objective), LocalLauncher(output_limit_bytes=2**24))
     assert outcome.code == "output-limit"
-    assert outcome.message == "the server wrote more than 16 MiB to its log, the limit of every run"
+    assert outcome.message == "the server printed more than 16 MiB, the limit of every run"
+
+
+def test_a_load_of_a_search_without_end_ends_the_run(tmp_path):
+    load = ["sh", "-c", "yes {rate}"]
+    objective = plan(
+        options(highest=HIGHEST) | {"argv": load}, machine={}, run_job=lambda job: None, folder=tmp_path
+    ).objective
+    job = objective.job({"mode": "serves", "capacity": 1}, Context(tmp_path))
+    outcome = run_task(Task(0, job, objective), LocalLauncher(output_limit_bytes=2**22))
+    assert (outcome.code, outcome.message) == (
+        "output-limit",
+        "a load printed more than 4 MiB, the limit of every run",
+    )
+    assert left_in(tmp_path) == []
 
 
 def test_a_port_that_another_program_takes_in_between_is_nobodys_fault(tmp_path):
@@ -198,11 +213,11 @@ def test_a_port_that_another_program_takes_in_between_is_nobodys_fault(tmp_path)
         objective.measure(Output("", "", status, tmp_path, job))
 
 
-def test_the_port_reaches_files_variables_and_other_commands(tmp_path):
+def test_the_port_reaches_files_variables_and_other_commands_and_nothing_else(tmp_path):
     config = {"name": "conf/a.conf", "text": "listen {port};\n{{ mode {mode} }}\n"}
-    other = {"name": "b.conf", "text": "port @port@\n", "delimiters": ["@", "@"]}
+    other = {"name": "b.conf", "text": "port @port@ of ${port}\n", "delimiters": ["@", "@"]}
     untouched = {"name": "c.conf", "text": "{port}\n", "delimiters": []}
-    show = ["sh", "-c", "cat conf/a.conf b.conf c.conf; echo $ADDRESS $MODE; env | grep -c MODE= || true"]
+    show = ["sh", "-c", "cat conf/a.conf b.conf c.conf; echo $ADDRESS$MODE$0; env | grep -c MODE= || true", "{{port}}"]
     outcome = outcome_of(
         tmp_path,
         files=[config, other, untouched],
@@ -212,7 +227,8 @@ def test_the_port_reaches_files_variables_and_other_commands(tmp_path):
     assert outcome.complete, outcome.message
     port = (tmp_path / SERVER_LOG).read_text().split()[-1]
     said = (tmp_path / STEPS_LOG).read_text()
-    assert said == f"listen {port};\n{{ mode serves }}\nport {port}\n{{port}}\n\n0\n", "its variables are its own"
+    files = f"listen {port};\n{{ mode serves }}\nport {port} of ${{port}}\n{{port}}\n"
+    assert said == f"{files}{{port}}\n0\n", "its variables are its own"
 
 
 @pytest.mark.parametrize(("capacity", "highest"), [(10, 20), (3, 6), (0.5, 1), (1000, 64)])
@@ -226,6 +242,7 @@ def test_the_highest_load_that_keeps_its_limits_is_found(tmp_path, capacity, hig
     assert outcome.metrics["rate"] == max(rate for rate in tried if rate <= highest) >= 0.85 * highest
     assert outcome.metrics["p99_ms"] == pytest.approx(10 * outcome.metrics["rate"] / capacity)
     assert all((load["breaks"] is None) == (load["rate"] <= highest) for load in loads)
+    assert (outcome.remark == AT_END) == (highest == 64), "the highest of all loads is only a lower bound"
     kept = (tmp_path / STDOUT).read_text()
     assert kept.startswith(f"rate {outcome.metrics['rate']:g}\n"), "the output is that of the load that is reported"
     assert (tmp_path / f"load-{len(loads)}.stdout").read_text().startswith(f"rate {loads[-1]['rate']}\n")
@@ -262,13 +279,15 @@ def test_a_search_keeps_the_files_of_its_loads_apart(tmp_path):
     assert len(list(tmp_path.glob("load-*.out.json"))) == len(outcome.details["loads"]) - 1
 
 
+@pytest.mark.parametrize("shift", [0.0, -0.5, -0.1, 0.3, 0.5])
 @pytest.mark.parametrize("low_high", [(1, 64), (1.0, 64.0), (100, 100000), (1, 2), (5, 6)])
-def test_the_search_brackets_every_limit_with_few_loads(low_high):
+def test_the_search_brackets_every_limit_with_few_loads(low_high, shift):
     low, high = low_high
     for limit in [low * (high / low) ** (part / 50) * 0.9999 for part in range(-2, 54)]:
         kept = {}
-        while (load := next_load(low, high, kept, LOADS - len(kept))) is not None:
+        while (load := next_load(low, high, kept, LOADS - len(kept), shift)) is not None:
             assert load not in kept
+            assert low <= load <= high
             assert isinstance(load, float) or isinstance(low, int)
             kept[load] = load <= limit
         found = max((load for load, good in kept.items() if good), default=None)
@@ -282,10 +301,25 @@ def test_the_search_brackets_every_limit_with_few_loads(low_high):
             assert over / found <= (high / low) ** (1 / 2 ** (LOADS - 2)) or over - found == 1
 
 
+def test_pairs_of_a_verdict_do_not_all_stop_at_the_same_loads():
+    limit, found = 20.0, []
+    objective = planned("{rate}", highest={**HIGHEST, "from": 1.0, "to": 64.0}).objective
+    for seed in range(40):
+        job = objective.job({"mode": "serves", "capacity": 1}, Context(Path(), seed=seed))
+        kept = {}
+        while (load := next_load(1.0, 64.0, kept, LOADS - len(kept), job.server.search.shift)) is not None:
+            kept[load] = load <= limit
+        found.append(max(load for load, good in kept.items() if good))
+    step = 64 ** (1 / 2**LOADS)
+    assert found[0] == pytest.approx(step ** int(math.log(limit, step))), "tuning searches one grid"
+    assert len(set(found)) == 40
+    assert math.prod(found) ** (1 / 40) == pytest.approx(limit / step**0.5, rel=0.005), "half a step low on average"
+
+
 def test_the_names_that_only_a_run_knows_are_no_parameters():
     found = planned("{rate}", highest=HIGHEST, files=[{"name": "f", "text": "{port} {rate} {x}"}])
     assert {mention.text for mention in found.mentions} == {"mode", "capacity", "x"}
-    assert found.run_values == ("port", "rate")
+    assert found.run_values == ("seed", "port", "rate")
     assert found.identity["server"].endswith("tiny_server.py {port} {mode} {capacity}")
     assert found.identity["highest"] == "rate from 1 to 64 with p99_ms 20.0"
     other = planned("{rate}", highest={**HIGHEST, "keep": {"p99_ms": 30}})
@@ -316,11 +350,26 @@ def test_the_names_that_only_a_run_knows_are_no_parameters():
         ({"highest": HIGHEST}, "options.server.highest.name", "no word of the load mentions {rate}"),
         ({"highest": HIGHEST, "argv": [*SERVER, "{rate}"]}, f"options.server.argv.{len(SERVER)}", "starts once"),
         ({"highest": HIGHEST, "progress": "(x)"}, "options.progress", "leave out progress"),
+        ({"highest": {**HIGHEST, "name": "seed"}}, "options.server.highest.name", "neither port nor seed"),
+        ({"highest": {**HIGHEST, "to": math.inf}}, "options.server.highest.to.float", "finite"),
+        (
+            {"highest": HIGHEST, "metrics": [{**P99, "file": "server.log"}]},
+            "options.metrics.0.file",
+            "share 'server.log'",
+        ),
+        ({"files": [{"name": "server.log", "text": "x"}]}, "options.files.0.name", "give another name"),
     ],
 )
 def test_mistakes_name_their_place(changed, path, words):
     found = paths_of(**changed)
     assert words in found.get(path, ""), found
+
+
+def test_a_load_gets_the_seed_of_its_run_and_a_count_is_not_the_port(tmp_path):
+    found = plan(options("{seed}") | {"threads": "port"}, machine={}, run_job=lambda job: None, folder=tmp_path)
+    job = found.objective.job({"mode": "serves", "capacity": 1}, Context(tmp_path, seed=7))
+    assert job.argv[-1] == job.environment["AUTOTUNE_SEED"] == "7"
+    assert "port" in {mention.text for mention in found.mentions}, "so the study file is refused"
 
 
 def test_the_winners_script_starts_the_server_in_the_foreground(tmp_path):
@@ -335,7 +384,7 @@ def test_the_winners_script_starts_the_server_in_the_foreground(tmp_path):
     script = job_script("sh", JobScript("autotune-web", {}, stored, Usage(), MpiFlavour(OPEN_MPI, "mpirun")))
     lines = script.splitlines()
     assert 'port="${PORT:-8080}"' in lines
-    assert 'sed -i "s/{port}/$port/g" a.conf' in lines
+    assert 'sed -i "s/{run:port}/$port/g" a.conf' in lines
     assert "export MODEL='m serves'" in lines
     assert lines[-3] == "# its warm-up: true 'x y'"
     assert lines[-1] == f'exec {" ".join(SERVER[:-3])} "$port" serves 7'
