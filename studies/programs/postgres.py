@@ -79,7 +79,8 @@ def measure(words: list[str]) -> None:
     asked = parser.parse_args(words)
     server = ["-h", "127.0.0.1", "-p", asked.port, "-U", "autotune"]
     clients = ["-c", str(asked.clients), "-j", str(min(asked.clients, os.cpu_count() or 1))]
-    print(call("pgbench", *server, *clients, "-T", str(asked.seconds), "--random-seed=1", "postgres"), flush=True)
+    seed = os.environ.get("AUTOTUNE_SEED", "1")
+    print(call("pgbench", *server, *clients, "-T", str(asked.seconds), f"--random-seed={seed}", "postgres"), flush=True)
     ask = [*server, "-d", "postgres", "--tuples-only", "--no-align", "-c"]
     sums = [call("psql", *ask, statement).strip() for statement in BALANCES]
     if len(set(sums)) != 1:
