@@ -27,37 +27,41 @@ class LocalExecutor(Executor):
 
     def _begin(self) -> None:
         self._stop = Event()
-        self._followers: list[Thread] = []
+        self._running: set[str] = set()
         self._ended: SimpleQueue[tuple[Task, Outcome]] = SimpleQueue()
         self._unreported = 0
 
     def submit(self, task: Task) -> None:
         """Start a task; its program runs when this returns."""
-        self._unreported += 1
         watched = WatchedRun(task)
         lines = LineReader(task.job.folder / task.job.progress_file)
         try:
             job_id = self._launcher.submit(apply_cap(task.job, task.cap))
         except LaunchError as error:
             self._ended.put((task, not_started(task, error)))
-            return
-        job = FollowedJob(self._launcher, job_id, lines, watched.on_lines)
-        follower = Thread(target=self._follow, args=(watched, job, job_id), daemon=True)
-        self._followers = [*(one for one in self._followers if one.is_alive()), follower]
-        follower.start()
+        else:
+            self._running.add(job_id)
+            job = FollowedJob(self._launcher, job_id, lines, watched.on_lines)
+            Thread(
+                target=self._follow, args=(watched, job, job_id, self._stop, self._ended), daemon=True
+            ).start()
+        self._unreported += 1
 
-    def _follow(self, watched: WatchedRun, job: FollowedJob, job_id: str) -> None:
+    def _follow(
+        self, watched: WatchedRun, job: FollowedJob, job_id: str, stop: Event, ended: SimpleQueue[tuple[Task, Outcome]]
+    ) -> None:
         try:
             while (status := job.look()) is None:
-                if self._stop.wait(job.next_pause_s()):
-                    self._launcher.cancel(job_id)
+                if stop.wait(job.next_pause_s()):
                     return
+            self._running.discard(job_id)
             outcome = watched.outcome(status)
-        except Exception as error:  # noqa: BLE001  the outcome reports it
+        except BaseException as error:  # noqa: BLE001  the outcome reports it, also an objective's SystemExit
             outcome = fault_outcome(watched.task, error)
-            with suppress(OSError):
+            with suppress(Exception):
                 self._launcher.cancel(job_id)
-        self._ended.put((watched.task, outcome))
+                self._running.discard(job_id)
+        ended.put((watched.task, outcome))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
         """Return the tasks that ended since the last call, after at most `timeout_s`."""
@@ -71,8 +75,12 @@ class LocalExecutor(Executor):
     def cancel_all(self) -> None:
         """End all running tasks and their jobs without reporting them."""
         self._stop.set()
-        for follower in self._followers:
-            follower.join()
+        # Their followers are not waited for: one may search its output for long.
+        cancels = [Thread(target=self._launcher.cancel, args=(job_id,), daemon=True) for job_id in list(self._running)]
+        for one in cancels:
+            one.start()
+        for one in cancels:
+            one.join()
         self._begin()
 
     def leave(self) -> None:

@@ -71,13 +71,20 @@ class FaultyProgress(CommandObjective):
         return {}.__getitem__
 
 
-@pytest.mark.parametrize("objective", [Faulty, FaultyProgress])
-def test_a_fault_in_an_objective_ends_its_run_and_not_the_session(executor, tmp_path, objective):
+class Exiting(CommandObjective):
+    def measure(self, output):
+        sys.exit(output.folder.name)
+
+
+@pytest.mark.parametrize(
+    ("objective", "fault"), [(Faulty, "KeyError('a')"), (FaultyProgress, "KeyError('a')"), (Exiting, "SystemExit('a')")]
+)
+def test_a_fault_in_an_objective_ends_its_run_and_not_the_session(executor, tmp_path, objective, fault):
     task = task_of(tmp_path / "a", "echo", "a")
     executor.submit(replace(task, objective=objective(task.objective.options)))
     outcome = waited(executor, 1)[0]
     assert outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
-    assert outcome.message == "a fault in autotune or in an objective: KeyError('a')"
+    assert outcome.message == f"a fault in autotune or in an objective: {fault}"
 
 
 def test_output_that_nothing_needs_is_written_whole_and_not_read(executor, tmp_path, monkeypatch):
@@ -87,17 +94,37 @@ def test_output_that_nothing_needs_is_written_whole_and_not_read(executor, tmp_p
     assert (tmp_path / "a" / STDOUT).stat().st_size == 800_000
 
 
-def test_a_run_that_is_read_slowly_holds_up_no_other(executor, tmp_path):
+class Slow(CommandObjective):
+    """Reads the outputs of runs for as long as a test wants."""
+
     go = Event()
 
-    class Slow(CommandObjective):
-        def measure(self, output):
-            assert go.wait(60.0)
-            return super().measure(output)
+    def measure(self, output):
+        assert self.go.wait(60.0)
+        return super().measure(output)
 
-    slow, quick = task_of(tmp_path / "a", "true", key=1), task_of(tmp_path / "b", "sleep", "0.3", key=2)
-    executor.submit(replace(slow, objective=Slow(slow.objective.options)))
-    executor.submit(quick)
+
+@pytest.fixture
+def slow(tmp_path):
+    Slow.go = Event()
+    task = task_of(tmp_path / "slow", "true", key=1)
+    yield replace(task, objective=Slow(task.objective.options))
+    Slow.go.set()
+
+
+def test_a_run_that_is_read_slowly_holds_up_no_other(executor, tmp_path, slow):
+    executor.submit(slow)
+    executor.submit(task_of(tmp_path / "b", "sleep", "0.3", key=2))
     assert waited(executor, 1)[2].complete
-    go.set()
+    Slow.go.set()
     assert waited(executor, 1)[1].complete
+
+
+@pytest.mark.timeout(30)
+def test_the_end_of_a_session_does_not_wait_for_a_run_that_is_read_slowly(executor, tmp_path, slow):
+    executor.submit(slow)
+    executor.submit(task_of(tmp_path / "b", "sleep", "60"))
+    executor.leave()
+    assert left_in(tmp_path / "b") == []
+    Slow.go.set()
+    assert executor.wait(0.5) == []
