@@ -18,6 +18,7 @@ from objectives.toml_text import quoted
 
 # Seconds of CPU time; a typical pattern takes one or two for 64 MiB.
 LIMIT_S = 10.0
+_OWN_SHARE = 0.9
 
 NO_PATTERN = (re.error, OverflowError, RecursionError)
 """The errors of Python for a text that is not a regular expression, or is too large for one."""
@@ -47,10 +48,8 @@ def find_first(pattern: str, text: str) -> regex.Match[str] | None:
     Raises:
         SlowPatternError: The search took too long.
     """
-    try:
-        return _compile(pattern, regex.MULTILINE).search(text, timeout=LIMIT_S)
-    except TimeoutError as error:
-        raise SlowPatternError(pattern) from error
+    compiled = _compile(pattern, regex.MULTILINE)
+    return _in_time(pattern, lambda limit_s: compiled.search(text, timeout=limit_s))
 
 
 def find_last(pattern: str, text: str) -> regex.Match[str] | None:
@@ -59,11 +58,9 @@ def find_last(pattern: str, text: str) -> regex.Match[str] | None:
     Raises:
         SlowPatternError: The search took too long.
     """
+    compiled = _compile(pattern, regex.MULTILINE)
     # Keep one match only: there may be millions.
-    try:
-        kept = deque(_compile(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S), maxlen=1)
-    except TimeoutError as error:
-        raise SlowPatternError(pattern) from error
+    kept = _in_time(pattern, lambda limit_s: deque(compiled.finditer(text, timeout=limit_s), maxlen=1))
     return kept[0] if kept else None
 
 
@@ -73,10 +70,7 @@ def match_at(pattern: regex.Pattern[str], text: str, start: int) -> regex.Match[
     Raises:
         SlowPatternError: The search took too long.
     """
-    try:
-        return pattern.match(text, start, timeout=LIMIT_S)
-    except TimeoutError as error:
-        raise SlowPatternError(pattern.pattern) from error
+    return _in_time(pattern.pattern, lambda limit_s: pattern.match(text, start, timeout=limit_s))
 
 
 def find_distinct(pattern: str, text: str) -> set[str]:
@@ -85,10 +79,8 @@ def find_distinct(pattern: str, text: str) -> set[str]:
     Raises:
         SlowPatternError: The search took too long.
     """
-    try:
-        return {match[1] or "" for match in _compile(pattern, regex.MULTILINE).finditer(text, timeout=LIMIT_S)}
-    except TimeoutError as error:
-        raise SlowPatternError(pattern) from error
+    compiled = _compile(pattern, regex.MULTILINE)
+    return _in_time(pattern, lambda limit_s: {match[1] or "" for match in compiled.finditer(text, timeout=limit_s)})
 
 
 def find_in_lines(pattern: str, lines: Sequence[str]) -> list[regex.Match[str] | None]:
@@ -98,11 +90,30 @@ def find_in_lines(pattern: str, lines: Sequence[str]) -> list[regex.Match[str] |
         SlowPatternError: The search took too long.
     """
     compiled = _compile(pattern, 0)
-    end_s = time.process_time() + LIMIT_S
-    try:
+
+    def search(limit_s: float) -> list[regex.Match[str] | None]:
+        end_s = time.process_time() + limit_s
         return [compiled.search(line, timeout=max(0.0, end_s - time.process_time())) for line in lines]
-    except TimeoutError as error:
-        raise SlowPatternError(pattern) from error
+
+    return _in_time(pattern, search)
+
+
+def _in_time(pattern: str, search: Callable[[float], _Read]) -> _Read:
+    """Return the result of a search, which is given its limit in seconds of CPU time.
+
+    Raises:
+        SlowPatternError: The search took too long.
+    """
+    limit_s = LIMIT_S
+    while True:
+        began_s = time.thread_time()
+        try:
+            return search(limit_s)
+        except TimeoutError as error:
+            # `regex` counts the time of all threads of this process: other searches may have used most of it.
+            if time.thread_time() - began_s >= _OWN_SHARE * LIMIT_S:
+                raise SlowPatternError(pattern) from error
+            limit_s *= 2.0
 
 
 class UntilSlow(Generic[_Read]):

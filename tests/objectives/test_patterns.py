@@ -1,5 +1,7 @@
 import re
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,16 @@ def test_a_pattern_that_takes_too_long_is_a_failure_that_names_it_and_not_the_co
     with pytest.raises(InfrastructureError, match=r"the search for the pattern '.*a\|aa.* write one repeat") as failure:
         command(**options).objective.measure(output(ENDLESS))
     assert failure.value.code == "slow-pattern"
+
+
+def test_other_threads_do_not_use_up_the_time_of_a_search(monkeypatch):
+    text = "a" * 25 + "!"
+    monkeypatch.setattr(patterns, "LIMIT_S", 60.0)
+    began_s = time.thread_time()
+    assert patterns.find_first(SLOW, text) is None
+    monkeypatch.setattr(patterns, "LIMIT_S", 2.0 * (time.thread_time() - began_s))
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda _: patterns.find_first(SLOW, text), range(8))) == [None] * 8
 
 
 def test_a_slow_pattern_of_a_fact_is_an_error_of_the_study_file():
