@@ -38,8 +38,12 @@ def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Pa
 
 @contextmanager
 def temporary_folder(purpose: str) -> Iterator[Path]:
-    """Provide a folder in the system's temporary folder, and remove those that killed processes left."""
-    with held_folder(Path(tempfile.gettempdir()), f"{TEMPORARY}{purpose}-") as folder:
+    """Provide a folder in the system's temporary folder, and remove those that killed processes left, of any purpose."""
+    base = Path(tempfile.gettempdir())
+    for abandoned in abandoned_folders(base, TEMPORARY):
+        if (abandoned / MARK).exists():  # an empty folder with such a name may be a user's
+            _remove_unless_held(abandoned)
+    with held_folder(base, f"{TEMPORARY}{purpose}-") as folder:
         yield folder
 
 

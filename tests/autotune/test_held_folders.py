@@ -60,9 +60,11 @@ def test_a_folder_with_a_name_goes_with_the_last_who_holds_it(tmp_path):
 def test_a_temporary_folder_of_a_killed_process_goes_with_the_next_one(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     killed = "import os; from autotune.held_folders import temporary_folder\n"
-    killed += "with temporary_folder('predict'): os.kill(os.getpid(), 9)"
+    killed += "with temporary_folder('compare'): os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", killed], check=False, env={**os.environ, "TMPDIR": str(tmp_path)})
-    assert [path.name[:17] for path in tmp_path.iterdir()] == ["autotune-predict-"]
-    with temporary_folder("predict") as folder:
-        assert list(tmp_path.iterdir()) == [folder]
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name[:17] for path in tmp_path.iterdir()] == ["autotune-compare-"]
+    users = tmp_path / "autotune-results"
+    users.mkdir()
+    with temporary_folder("plan") as folder:
+        assert set(tmp_path.iterdir()) == {folder, users}
+    assert list(tmp_path.iterdir()) == [users]
