@@ -15,7 +15,7 @@ class PyAutotuneHpc(PythonPackage):
     variant("pictures", default=True, description="Draw pictures (matplotlib)")
     variant("service", default=True, description="The page and the HTTP API (FastAPI)")
     variant("model", default=True, description="Predict run times (XGBoost), importance of parameters (scikit-learn)")
-    variant("ray", default=True, description="Several runs side by side, several nodes (Ray)")
+    variant("ray", default=True, description="Several nodes of an allocation (Ray)")
 
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-hatchling@1.27:", type="build")

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,6 +84,14 @@ def _blas_names() -> list[str]:
     return [library.name for path in paths for library in blas_libraries.find(Path(path))]
 
 
+def _version(library: str) -> str | None:
+    """Return the version of an installed library; None if this installation does without it."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
+
+
 def doctor(
     launcher: LauncherOption = None,
     site: SiteOption = None,
@@ -114,7 +122,7 @@ def doctor(
     machine = this_machine()
     findings = [find_program(program) for program in PROGRAMS]
     blas = _blas_names()
-    libraries = {name: version(name) for name in _LIBRARIES}
+    libraries = {name: _version(name) for name in _LIBRARIES}
     meters = find_meters()
     warnings = _warnings()
     missing = [finding for finding in findings if finding.path is None and finding.program.needed]
@@ -133,7 +141,7 @@ def doctor(
     else:
         output().print(f"machine: {machine}")
         output().print(f"BLAS libraries to choose from: {', '.join(blas) or 'only the linked one'}")
-        output().print("libraries: " + ", ".join(f"{n} {v}" for n, v in libraries.items()))
+        output().print("libraries: " + ", ".join(f"{n} {v or '(missing)'}" for n, v in libraries.items()))
         for meter in meters:
             output().print(f"meter: {meter}")
         output().print(_table(findings))

@@ -225,6 +225,11 @@ def test_the_doctor_says_what_is_missing(tmp_path, monkeypatch):
     assert "meter: energy of processors (powercap, perf): " in ended.stdout
 
 
+def test_the_doctor_names_a_library_that_a_light_installation_lacks(monkeypatch):
+    monkeypatch.setattr("autotune.cli.commands.doctor._LIBRARIES", ("optuna", "lacking"))
+    assert "lacking (missing)\n" in run_main("doctor").stdout
+
+
 def test_the_doctor_names_what_killed_sessions_left(tmp_path, monkeypatch):
     (tmp_path / "autotune-predict-old").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
