@@ -55,12 +55,12 @@ def write_output(path: Path, text: str, *, private: bool = False) -> None:
 
 
 def refuse_link_of_others(path: Path) -> None:
-    """Refuse to write through a link that another user made, perhaps to a file of this one.
+    """Refuse to write through a link that another user made, perhaps to a file of this one; root made `/dev/stdout`.
 
     Raises:
         OSError: The path is such a link.
     """
-    if path.is_symlink() and path.lstat().st_uid != os.geteuid():
+    if path.is_symlink() and path.lstat().st_uid not in {0, os.geteuid()}:
         raise OSError(errno.ELOOP, "it is a link of another user: look where it leads")
 
 

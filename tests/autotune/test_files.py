@@ -2,11 +2,12 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from autotune import files
-from autotune.files import discard, replace_file, sweep_discarded, write_output
+from autotune.files import discard, refuse_link_of_others, replace_file, sweep_discarded, write_output
 
 
 def mode(path):
@@ -59,6 +60,13 @@ def test_an_output_does_not_go_where_the_link_of_another_user_leads(tmp_path):
     with pytest.raises(OSError, match="a link of another user"):
         write_output(path, "newer")
     assert (tmp_path / "profile").read_text() == "new"
+
+
+@pytest.mark.parametrize("path", [Path("/dev/stdout"), Path("/dev/fd")], ids=str)
+def test_a_link_of_root_may_be_followed(monkeypatch, path):
+    assert path.lstat().st_uid == 0
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    refuse_link_of_others(path)
 
 
 def test_the_new_name_is_on_disk_too_when_it_is_to_be_durable(tmp_path, monkeypatch):

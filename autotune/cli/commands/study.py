@@ -128,7 +128,7 @@ def _study_file(name: str, words: Sequence[str]) -> Iterator[str]:
         if path.lstat().st_uid != os.geteuid():
             msg = f"{path} is of another user: read what it runs, then tune it with autotune study ./{path}"
             raise StudyFileError(msg) from None
-        command = command_in(path.read_text(encoding="utf-8"))
+        command = command_in(path.read_text(encoding="utf-8", errors="replace"))
         if command != command_in(text):
             about = "another study"
             with suppress(ValueError):  # of a line that was edited
