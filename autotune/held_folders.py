@@ -38,7 +38,7 @@ def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Pa
 
 @contextmanager
 def temporary_folder(purpose: str) -> Iterator[Path]:
-    """Provide a folder in the system's temporary folder, and remove those that killed processes left, of any purpose."""
+    """Provide a folder in the system's temporary folder, and remove those of any purpose that killed processes left."""
     base = Path(tempfile.gettempdir())
     for abandoned in abandoned_folders(base, TEMPORARY):
         if (abandoned / MARK).exists():  # an empty folder with such a name may be a user's

@@ -42,9 +42,7 @@ class LocalExecutor(Executor):
         else:
             self._running.add(job_id)
             job = FollowedJob(self._launcher, job_id, lines, watched.on_lines)
-            Thread(
-                target=self._follow, args=(watched, job, job_id, self._stop, self._ended), daemon=True
-            ).start()
+            Thread(target=self._follow, args=(watched, job, job_id, self._stop, self._ended), daemon=True).start()
         self._unreported += 1
 
     def _follow(
