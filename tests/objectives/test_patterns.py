@@ -49,13 +49,13 @@ def test_a_pattern_that_takes_too_long_is_a_failure_that_names_it_and_not_the_co
 
 
 def test_other_threads_do_not_use_up_the_time_of_a_search(monkeypatch):
-    text = "a" * 25 + "!"
+    text = "a" * 23 + "!"
     monkeypatch.setattr(patterns, "LIMIT_S", 60.0)
     began_s = time.thread_time()
     assert patterns.find_first(SLOW, text) is None
-    monkeypatch.setattr(patterns, "LIMIT_S", 2.0 * (time.thread_time() - began_s))
-    with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(lambda _: patterns.find_first(SLOW, text), range(8))) == [None] * 8
+    monkeypatch.setattr(patterns, "LIMIT_S", 5.0 * (time.thread_time() - began_s))
+    with ThreadPoolExecutor(16) as threads:
+        assert list(threads.map(lambda _: patterns.find_first(SLOW, text), range(16))) == [None] * 16
 
 
 def test_a_slow_pattern_of_a_fact_is_an_error_of_the_study_file():
