@@ -16,12 +16,6 @@ _YES_OR_NO = {"openmp", "scalapack"}
 _NO_MODEL = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:cpu|processor|\d+-core)\b", re.IGNORECASE)
 
 
-def installation_of(setting: Setting) -> Facts:
-    """Return the known facts of the program's build."""
-    facts = {**setting.machine_facts, **setting.workload_facts}
-    return {name: value for name, value in facts.items() if name in INSTALLATION}
-
-
 def with_installation_apart(setting: Setting) -> Setting:
     """Return the setting with the facts of the program's build moved from the workload to the machine."""
     built = {name: value for name, value in setting.workload_facts.items() if name in INSTALLATION}

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from autotune.performance.expected_times import ExpectedTimes
 from autotune.performance.installation import (
     agree,
-    installation_of,
     is_same_hardware,
     machine_numbers,
     with_installation_apart,
@@ -31,7 +30,7 @@ from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
 from autotune.performance.validity import Validity
 from autotune.records.limit import Limits
-from autotune.records.measurement import Measured, Setting
+from autotune.records.measurement import Measured, Setting, installation_of
 from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.shape import Shape

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from math import isclose
 
 from autotune.machines.this_machine import FACTS
-from autotune.performance.installation import agree, installation_of, is_same_hardware, with_installation_apart
-from autotune.records.measurement import INSTALLATION, Facts, Measured, Setting
+from autotune.performance.installation import agree, is_same_hardware, with_installation_apart
+from autotune.records.measurement import INSTALLATION, Facts, Measured, Setting, installation_of
 from spaces import Value
 
 # At least this many sizes must be equal if one side states more sizes than the other.

@@ -149,6 +149,12 @@ class Measured(Stored):
         return self.value is None and self.bound is None
 
 
+def installation_of(setting: Setting) -> Facts:
+    """Return the known facts of the program's build."""
+    facts = {**setting.machine_facts, **setting.workload_facts}
+    return {name: value for name, value in facts.items() if name in INSTALLATION}
+
+
 def hardware(name: str, facts: Facts) -> str:
     """Return the name of a machine without the words of an installation at its end."""
     words = [value for value in facts.values() if isinstance(value, str) and value]

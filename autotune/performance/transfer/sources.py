@@ -12,10 +12,9 @@ from functools import cached_property
 import numpy as np
 import xgboost
 
-from autotune.performance.installation import installation_of
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.in_space import in_space
-from autotune.records.measurement import Measured, Setting
+from autotune.records.measurement import Measured, Setting, installation_of
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 

@@ -260,4 +260,4 @@ def test_a_study_that_has_ended_is_never_served_as_it_was_before(sqlite, monkeyp
     summaries.summary("mine", before)
     add_trial(store, space, next(iter(space.configurations())), took(2.0))
     assert summaries.versions()["mine"] == before
-    assert summaries.versions({"mine"})["mine"] > before
+    assert summaries.versions({"mine"})["mine"] != before
