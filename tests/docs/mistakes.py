@@ -34,11 +34,9 @@ from tests.docs.page import ROOT, Block, Command, Page
 from tests.docs.reference import OBJECTIVES, commands_of, keys_of
 
 OTHERS_OPTIONS = {
-    *("--clusters", "--cpus-per-task", "--exclude", "--exclusive", "--gres", "--hint", "--licenses", "--mem"),
-    *("--no-kill", "--nodelist", "--ntasks-per-core", "--overlap", "--partition", "--qos", "--requires"),
-    *("--reservation", "--switches", "--threads-per-core", "--time"),  # of batch systems
-    *("--map-by", "--use-hwthread-cpus"),  # of mpirun
-    *("--first", "--recorded"),  # of benchmarks/
+    *("--cpus-per-task", "--exclusive", "--gres", "--hint", "--licenses", "--mem"),
+    *("--no-kill", "--nodelist", "--ntasks-per-core", "--overlap", "--partition", "--qos"),
+    *("--threads-per-core", "--time"),  # of batch systems
     *("--between", "--epochs", "--link", "--mb", "--node-share", "--rate", "--restart", "--steps", "--threads"),
 }
 """Options that pages name in prose without the program that has them, which is not autotune."""
