@@ -28,11 +28,13 @@ from typing import Any, NoReturn
 if __name__ != "__main__":
     from launchers.process_tree import descendants, start_time
     from launchers.shared_memory import JobSharedMemory
+    from launchers.steps import IGNORED_BY_PYTHON, end_as
 else:
     # Started by path and isolated, so Python does not search the folder of this file.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from process_tree import descendants, start_time  # type: ignore[import-not-found, no-redef]
     from shared_memory import JobSharedMemory  # type: ignore[import-not-found, no-redef]
+    from steps import IGNORED_BY_PYTHON, end_as  # type: ignore[import-not-found, no-redef]
 
     del sys.path[0]
 
@@ -60,7 +62,6 @@ _FINE = 1.01  # a bracket of loads as narrow as this is not divided further
 _LINE_CHARACTERS = 10_000
 _CHUNK_BYTES = 2**22
 _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
 
@@ -364,7 +365,7 @@ class _Run:
             environment,
             file_actions=[(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, err, 2)],
             setsigmask=(),
-            setsigdef=_IGNORED_BY_PYTHON,
+            setsigdef=IGNORED_BY_PYTHON,
         )
 
     def _is_alive(self) -> bool:
@@ -506,14 +507,6 @@ def _write_all(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-def _end_as(exit_code: int) -> int:
-    if exit_code < 0:
-        with suppress(OSError):  # SIGKILL has no handler
-            signal.signal(-exit_code, signal.SIG_DFL)
-        os.kill(os.getpid(), -exit_code)
-    return exit_code
-
-
 def main(command: list[str]) -> int:
     """Run the command as the load of the server that the job's folder describes."""
     with open(SERVER_FILE, encoding="utf-8") as file:
@@ -540,7 +533,7 @@ def main(command: list[str]) -> int:
         # Ignore a full disk here: without a record the run counts as one whose load failed, and the disk is reported.
         with suppress(OSError), open(RECORD_FILE, "w", encoding="utf-8") as file:
             json.dump(run.record, file)
-    return _end_as(exit_code)
+    return end_as(exit_code)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from typing import Any
 
 STEPS_FILE = ".autotune-steps.json"
 
-# Python ignores these signals; restore their default action, which programs expect.
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that Python ignores: restore their default action, which programs expect."""
 
 
 def with_steps(command: list[str], steps: tuple[tuple[str, ...], ...], python: list[str]) -> list[str]:
@@ -54,9 +54,9 @@ def main(arguments: list[str]) -> int:
         exit_code = _run(step)
         if exit_code != 0:
             _write({"elapsed_s": time.monotonic() - began, "failed": step[0]})
-            return _end_as(exit_code)
+            return end_as(exit_code)
     _write({"elapsed_s": time.monotonic() - began, "failed": None})
-    for number in _IGNORED_BY_PYTHON:
+    for number in IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)  # noqa: S606  that is what this is for
@@ -69,14 +69,15 @@ def _run(argv: list[str]) -> int:
     """Run a command to its end; return its exit code, negative for a signal."""
     try:
         to_stderr = [(os.POSIX_SPAWN_DUP2, 2, 1)]
-        pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=to_stderr, setsigdef=_IGNORED_BY_PYTHON)
+        pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=to_stderr, setsigdef=IGNORED_BY_PYTHON)
     except OSError as error:
         _say(f"{argv[0]}: {error.strerror}")
         return 127
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _end_as(exit_code: int) -> int:
+def end_as(exit_code: int) -> int:
+    """Return an exit code; a negative one ends this process by that signal instead."""
     if exit_code < 0:
         with suppress(OSError):  # SIGKILL has no handler
             signal.signal(-exit_code, signal.SIG_DFL)
