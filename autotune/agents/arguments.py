@@ -34,7 +34,7 @@ class StudiesArguments(Arguments):
 class StatusArguments(StudyArguments):
     """A study, and whether to wait for news of it."""
 
-    wait_s: float = Field(0.0, ge=0, le=50, description="Wait at most so many seconds for `until`.")
+    wait_s: float = Field(0.0, ge=0, le=50, description="The most seconds to wait for `until`.")
     until: Literal["changed", "ended"] = "ended"
 
 

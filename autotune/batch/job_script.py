@@ -195,7 +195,7 @@ def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]
     steps = [" ".join(_quote(word, folder) for word in step) for step in job["prepare"]]
     if not server:
         return [*copies, *exports, *steps, " ".join(_quote(word, folder) for word in command)]
-    # What was tuned is the server, so the script starts it, to stay.
+    # The study tuned the server, so the script starts that and leaves it running.
     return [
         f'port="${{PORT:-{_USUAL_PORT}}}"',
         *copies,

@@ -266,7 +266,7 @@ def _seconds_spared(trial: TrialRecord, max_runs: int) -> float:
 
 def _gain_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
     if any(part.get("server") for run in runs for part in (run.job, *run.job.get("parts", ()))):
-        return None  # the server goes on in production: how long its loads took says nothing
+        return None  # a server keeps running in production, so the time of its loads says nothing
     uncounted = {SeriesKind.WARM_UP, SeriesKind.ASIDE}
 
     def cost(number: int) -> float | None:
