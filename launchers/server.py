@@ -49,8 +49,8 @@ STEPS_LOG = "warm-up.log"
 PORT = "port"
 """The name of the port that a run gives to its server: `{port}` in a study file."""
 
-LOADS = 7
-"""The most loads of a search."""
+LOADS = 6
+"""The most different loads of a search; those that break their limits run twice."""
 
 _FIRST_PORT = 10_240
 _LOG_TICK_S = 0.5
@@ -111,7 +111,7 @@ def next_load(low: float, high: float, kept: Mapping[float, bool], left: int, sh
         low: The lowest load.
         high: The highest load; both are whole numbers if only these are to be tried.
         kept: Whether a load has kept its limits.
-        left: How many loads may still run.
+        left: How many other loads may still run.
         shift: By what part of its finest step the grid of loads is shifted, from -0.5 to 0.5.
     """
     bottom = max((load for load, is_kept in kept.items() if is_kept), default=None)
@@ -299,12 +299,17 @@ class _Run:
             raise _ServerFailedError("server-died", f"{_ending(code)} during {what}", code)
 
     def _find_highest(self, search: dict[str, Any]) -> int:
-        """Run several loads; make the highest that keeps its limits that of the job, or the lowest if none does."""
+        """Run several loads; make the highest that keeps its limits that of the job, or the lowest if none does.
+
+        A load breaks its limits only if it does so twice: otherwise a moment's disturbance would send the whole search
+        below it.
+        """
         loads: list[dict[str, Any]] = []
         self.record["loads"] = loads
         kept: dict[float, bool] = {}
+        broken_once: set[float] = set()
         low, high, shift = search["low"], search["high"], search["shift"]
-        while (load := next_load(low, high, kept, LOADS - len(loads), shift)) is not None:
+        while (load := next_load(low, high, kept, LOADS - len(kept), shift)) is not None:
             number = len(loads) + 1
             self._values[search["name"]] = f"{load:.6g}" if isinstance(load, float) else str(load)
             self._write_files()
@@ -317,12 +322,14 @@ class _Run:
             if "is_lost" in judged:
                 kept = {load: False}
                 break
-            kept[load] = judged["breaks"] is None
+            if judged["breaks"] is None or load in broken_once:
+                kept[load] = judged["breaks"] is None
+            broken_once.add(load)
             for name in search["files"]:
                 with suppress(FileNotFoundError):
                     os.rename(name, output_of(number, name))
         best = max((load for load, is_kept in kept.items() if is_kept), default=min(kept))
-        reported = next(i for i, one in enumerate(loads) if one[search["name"]] == best)
+        reported = max(i for i, one in enumerate(loads) if one[search["name"]] == best)
         for name, target in (("stdout", 1), ("stderr", 2)):
             with open(output_of(reported + 1, name), "rb") as file:
                 while chunk := file.read(_CHUNK_BYTES):

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 
 
 def main() -> None:
@@ -23,14 +24,17 @@ def main() -> None:
     if not answer:
         sys.exit("the server closed the connection")
     words = answer.split()
+    capacity = float(words[words.index(b"capacity") + 1])
     if mode == "waits":
         print("waiting", flush=True)
         time.sleep(1000)
     if mode == "fails" and rate > 1.0:
         sys.exit("too many open files")
+    if mode == "stumbles":
+        with suppress(FileExistsError), open("stumbled", "x", encoding="utf-8"):
+            capacity = 0.01
     if mode == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
-    capacity = float(words[words.index(b"capacity") + 1])
     print(f"rate {rate:g}\nasked {int(words[-1])}\np99 {10.0 * rate / capacity:.6g} ms")
 
 

@@ -237,9 +237,10 @@ def test_the_highest_load_that_keeps_its_limits_is_found(tmp_path, capacity, hig
     assert outcome.complete, outcome.message
     assert list(outcome.metrics) == ["rate", "p99_ms", "asked"]
     loads = outcome.details["loads"]
-    assert len(loads) <= LOADS
+    assert len({load["rate"] for load in loads}) <= LOADS
     tried = sorted(load["rate"] for load in loads)
-    assert outcome.metrics["rate"] == max(rate for rate in tried if rate <= highest) >= 0.85 * highest
+    assert all(tried.count(load["rate"]) == 1 + (load["breaks"] is not None) for load in loads)
+    assert outcome.metrics["rate"] == max(rate for rate in tried if rate <= highest) >= 0.75 * highest
     assert outcome.metrics["p99_ms"] == pytest.approx(10 * outcome.metrics["rate"] / capacity)
     assert all((load["breaks"] is None) == (load["rate"] <= highest) for load in loads)
     assert (outcome.remark == AT_END) == (highest == 64), "the highest of all loads is only a lower bound"
@@ -261,6 +262,13 @@ def test_a_load_that_fails_in_a_search_breaks_the_limits_but_one_that_is_killed_
     (tmp_path / "killed").mkdir()
     outcome = outcome_of(tmp_path / "killed", "{rate}", "killed", highest=HIGHEST)
     assert (outcome.failure, outcome.code) == (FailureKind.INFRASTRUCTURE_ERROR, "killed")
+
+
+def test_a_load_that_breaks_the_limits_once_by_chance_is_not_too_high(tmp_path):
+    outcome = outcome_of(tmp_path, "{rate}", "stumbles", highest=HIGHEST)
+    loads = outcome.details["loads"]
+    assert [(load["rate"], load["breaks"] is None) for load in loads[:2]] == [(8, False), (8, True)], outcome.message
+    assert outcome.metrics["rate"] > 8
 
 
 def test_a_search_keeps_the_files_of_its_loads_apart(tmp_path):
