@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
     if mode == "fails" and rate > 1.0:
         sys.exit("too many open files")
     if mode == "stumbles":
-        with suppress(FileExistsError), open("stumbled", "x", encoding="utf-8"):
+        with suppress(FileExistsError), Path("stumbled").open("x"):
             capacity = 0.01
     if mode == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
