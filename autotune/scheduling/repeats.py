@@ -250,6 +250,7 @@ class RepeatScheduler:
     def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
         """Return the cap at which the next run of a challenger has lost; None for the incumbent and the default.
 
+        If others disturb runs, the cap is as much later: a bound counts without what others took, too.
         A run of a trade-off has no cap: what it loses in one metric it may gain in another.
         """
         if self.front is not None:
@@ -261,6 +262,7 @@ class RepeatScheduler:
         bound = losing_value(standings.effects, trial.number, rival.number, self.block, self.rules)
         if bound == inf:
             return None
+        bound += standings.slowed
         if self.inputs:
             runs = (other.outcomes for other in standings.trials.values())
             return mix_cap(standings.metric, standings.from_log(bound), self.inputs, runs)
@@ -278,9 +280,9 @@ def observation(trial: TrialRecord, standings: Standings) -> Observation:
         case State.COMPLETE:
             points = median_points(outcome.details for outcome in trial.outcomes if outcome.complete)
             runs = len(trial.measured(standings.metric.name))
-            return Observation(value=standings.value(trial), runs=runs, points=points)
+            return Observation(value=standings.alone(trial), runs=runs, points=points)
         case State.CAPPED:
-            return Observation(bound=standings.bound_of(trial))
+            return Observation(bound=standings.alone(trial))
         case State.RUNNING:
             return Observation(pending=True)
         case _:

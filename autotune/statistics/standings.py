@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import exp, expm1, log, sqrt
+from math import exp, expm1, log, log1p, sqrt
 from typing import TypeVar
 
 from autotune.records.outcome import Outcome
@@ -13,16 +13,25 @@ from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, 
 from autotune.statistics.samples import Samples
 from autotune.statistics.speed_up import OF_THE_DEFAULT, SpeedUp
 from autotune.statistics.verdict import Verdict
+from launchers.noise.disturbance import NOTABLE_SHARE
 from objectives.base import Metric
 
 _Entry = TypeVar("_Entry", int, float, tuple[float, int])
 
 # A single trial does not show that all runs have the same number of steps.
 _LEAST_COMPLETE = 2
+_MOST_TAKEN = 0.99
+# The next run may be disturbed as much as the worst of this number of runs.
+_LATELY = 8
 
 
 class Standings:
-    """A view of the trials as they are now. Each trial is evaluated once, when it changes."""
+    """A view of the trials as they are now. Each trial is evaluated once, when it changes.
+
+    Trials are compared by what their runs would have taken alone, since a busy machine slows some more than others:
+    the share of its time that others took from a run is known. Below `NOTABLE_SHARE` nothing is subtracted. `value` and
+    `bound_of` are as measured.
+    """
 
     def __init__(
         self,
@@ -55,6 +64,7 @@ class Standings:
         self._capped: list[tuple[float, int]] = []
         self._open: list[int] = []
         self._overheads_s: list[float] = []
+        self._slowed: dict[int, float] = {}
         self._counts: Counter[str] = Counter()
         self._ends: Counter[int] = Counter()
         self._ran = 0
@@ -85,6 +95,9 @@ class Standings:
         self._samples.put(trial.number, self._samples_of(trial))
         self.limits.put(trial)
         self._count(trial, 1)
+        if trial.outcomes:
+            self._slowed.pop(trial.number, None)
+            self._slowed[trial.number] = self._slowed_by(trial.outcomes[-1])
 
     def _count(self, trial: TrialRecord, by: int) -> None:
         """Add a trial to the counts (`by` 1), or remove it (`by` -1)."""
@@ -97,7 +110,7 @@ class Standings:
                 if trial.settled:
                     change(self._leading, entry)
         elif trial.state is State.CAPPED:
-            change(self._capped, (self.to_log(self.bound_of(trial)), number))
+            change(self._capped, (self._center(trial, alone=True), number))
         if not trial.settled:
             change(self._open, number)
         else:
@@ -121,13 +134,24 @@ class Standings:
         if not trial.complete:
             return []
         return [
-            MeasuredRun(trial.number, run.block, self.to_log(self._value_of_outcome(run.outcome)), run.host)
+            MeasuredRun(trial.number, run.block, self._log_of(run.outcome, alone=True), run.host)
             for run in trial.runs
             if run.outcome.failure is None
         ]
 
-    def _value_of_outcome(self, outcome: Outcome) -> float:
-        return outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
+    def _log_of(self, outcome: Outcome, *, alone: bool) -> float:
+        """Return the logarithm of a run's value or bound: as measured, or without what others took from it."""
+        value = outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
+        return self.to_log(value) - (self._slowed_by(outcome) if alone else 0.0)
+
+    def _slowed_by(self, outcome: Outcome) -> float:
+        """Return the logarithm of how many times others slowed a run; 0 below a notable share."""
+        taken = min(outcome.disturbance.taken_share or 0.0, _MOST_TAKEN) if self.metric.is_pace else 0.0
+        return max(0.0, log1p(-NOTABLE_SHARE) - log1p(-taken))
+
+    def _center(self, trial: TrialRecord, *, alone: bool) -> float:
+        logs = [self._log_of(outcome, alone=alone) for outcome in trial.outcomes if outcome.failure is None]
+        return center(logs, self.statistic)
 
     @property
     def trials(self) -> Mapping[int, TrialRecord]:
@@ -194,12 +218,20 @@ class Standings:
 
     def value(self, trial: TrialRecord) -> float:
         """Return the value of a complete trial: the statistic of its runs."""
-        return self.from_log(self._samples.center(trial.number))
+        return self.from_log(self._center(trial, alone=False))
 
     def bound_of(self, trial: TrialRecord) -> float:
         """Return the bound of a capped trial: its value is no better."""
-        values = [self.to_log(self._value_of_outcome(outcome)) for outcome in trial.outcomes if outcome.failure is None]
-        return self.from_log(center(values, self.statistic))
+        return self.from_log(self._center(trial, alone=False))
+
+    def alone(self, trial: TrialRecord) -> float:
+        """Return the value or the bound of a trial without what others took from its runs."""
+        return self.from_log(self._center(trial, alone=True))
+
+    @property
+    def slowed(self) -> float:
+        """The logarithm of how many times others slowed the worst of the last runs."""
+        return max(list(self._slowed.values())[-_LATELY:], default=0.0)
 
     def gain(self, trial: TrialRecord) -> float | None:
         """Estimate how many times better a complete trial is than the baseline; None without either.

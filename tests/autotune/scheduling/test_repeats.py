@@ -216,6 +216,12 @@ def test_a_run_beyond_its_cap_would_have_been_settled():
         assert session.agenda.is_settled(session.trials[1], session.standings) is over
 
 
+def test_a_cap_is_later_where_others_took_time_from_the_last_runs():
+    disturbed = Outcome(bound=40.0, conditions={"taken_share": 0.525})
+    session = under_way([settled(0, *[took(10.0)] * 3), settled(1, disturbed), TrialRecord(2, {})])
+    assert 20.0 < session.agenda.cap(session.trials[2], session.standings).bound < 24.0
+
+
 def test_neither_the_incumbent_nor_the_default_is_capped():
     session = under_way([settled(0, *[took(10.0)] * 3), settled(1, took(5.0)), TrialRecord(2, {})])
     capped = [session.agenda.cap(trial, session.standings) is not None for trial in session.trials.values()]

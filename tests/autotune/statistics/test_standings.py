@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp, log
 
 import pytest
@@ -16,8 +17,8 @@ METRICS = [SECONDS, RATE]
 FAILED, LOST = FailureKind.OUT_OF_MEMORY, "lost"
 
 
-def run(value, block=0, elapsed_s=1.0):
-    """Return a run: a value, a kind of failure, or (LOST, bound)."""
+def run(value, block=0, elapsed_s=1.0, taken=0.0):
+    """Return a run: a value, a kind of failure, or (LOST, bound); `taken` is the share of its time that others took."""
     usage = Usage(elapsed_s=elapsed_s)
     if isinstance(value, FailureKind):
         outcome = Outcome(failure=value, usage=usage)
@@ -25,11 +26,11 @@ def run(value, block=0, elapsed_s=1.0):
         outcome = Outcome(bound=value[1], usage=usage)
     else:
         outcome = Outcome(metrics={"value": value}, usage=usage)
-    return Run({}, outcome=outcome, block=block)
+    return Run({}, outcome=replace(outcome, conditions={"taken_share": taken}), block=block)
 
 
-def trial(number, *values, settled=True, block=0):
-    return TrialRecord(number, {}, tuple(run(value, block) for value in values), settled)
+def trial(number, *values, settled=True, block=0, taken=0.0):
+    return TrialRecord(number, {}, tuple(run(value, block, taken=taken) for value in values), settled)
 
 
 def stand(*trials, metric=SECONDS, statistic="median"):
@@ -41,6 +42,25 @@ def test_the_best_comes_first_in_either_direction(metric, order):
     found = stand(trial(0, 2.0), trial(1, 1.0), trial(2, 3.0), metric=metric)
     assert [one.number for one in found.ranking] == order
     assert found.incumbent.number == order[0]
+
+
+def test_trials_are_compared_by_what_their_runs_would_have_taken_alone():
+    alone, beside, lost = trial(0, 2.0), trial(1, 3.0, 3.2, 2.8, taken=0.5), trial(2, (LOST, 4.0), taken=0.8)
+    found = stand(alone, beside, lost)
+    assert found.incumbent is beside
+    assert found.gain(beside) == pytest.approx(4.0 / 3.0 / 1.05, rel=0.01)
+    assert [found.value(beside), found.bound_of(lost)] == pytest.approx([3.0, 4.0]), "what is shown was measured"
+    assert found.trials_capped_below(log(found.alone(beside))) == [lost], "others took its time: it runs again"
+    assert exp(found.slowed) == pytest.approx(0.95 / 0.2), "the next cap is as much later"
+    rates = stand(trial(0, 2.0), trial(1, 1.5, taken=0.5), metric=RATE)
+    assert [one.number for one in rates.ranking] == [1, 0]
+
+
+@pytest.mark.parametrize(("metric", "taken"), [(SECONDS, 0.05), (Metric("value", "", kind="loss"), 0.5)])
+def test_a_little_load_and_values_that_load_cannot_change_are_left_as_measured(metric, taken):
+    found = stand(trial(0, 2.0), trial(1, 2.1, taken=taken), metric=metric)
+    assert found.incumbent.number == 0
+    assert found.slowed == 0.0
 
 
 def test_of_equals_the_earlier_one_leads():
