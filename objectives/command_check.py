@@ -49,16 +49,13 @@ def read_command_options(
         read: Read the files that they name.
     """
     errors: list[Problem] = []
-    left = dict(options)
-    while True:
+    left: dict[str, Any] | None = dict(options)
+    while left is not None:
         try:
             checked = CommandOptions.model_validate(left)
         except ValidationError as error:
-            errors += problems_in(error, CommandOptions, "options")
-            wrong = {str(item["loc"][0]) for item in error.errors()}
-            if not wrong <= left.keys() or wrong & {"argv", "prepare", "server"}:
-                return None, (), errors
-            left = {name: value for name, value in left.items() if name not in wrong}
+            errors += problems_in(error, CommandOptions, left, "options")
+            left = _leave_out_wrong(left, error)
             continue
         files, unreadable = read_run_files(checked.files, make=make) if read else ((), [])
         if checked.server is not None:
@@ -67,6 +64,20 @@ def read_command_options(
                 in_files = {name for one in mentions_in_files(checked.files, files) for name in one.names}
             errors += server_problems(checked, checked.server, in_files)
         return checked, files, [*errors, *_find_problems(checked), *unreadable]
+    return None, (), errors
+
+
+def _leave_out_wrong(options: Mapping[str, Any], error: ValidationError) -> dict[str, Any] | None:
+    """Return the options without the wrong ones; None if the others alone could seem wrong."""
+    left = dict(options)
+    for name, *inner in (tuple(map(str, item["loc"])) for item in error.errors()):
+        if name == "server" and inner and inner[0] not in {"argv", "ready"}:
+            left[name] = {key: value for key, value in left[name].items() if key != inner[0]}
+        elif name not in options or name in {"argv", "prepare", "server"}:
+            return None
+        else:
+            left.pop(name, None)
+    return left
 
 
 def find_mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Mention, ...]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from objectives.base import PlanError
-from objectives.validation import problem_of
+from objectives.validation import errors_in, problem_of
 from spaces.parameters.errors import near_or_known
 from spaces.parameters.problem import Problem, UnknownKeyProblem
 
@@ -22,7 +22,7 @@ def read_options(model: type[_Model], options: Mapping[str, Any], program: str) 
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
-        raise PlanError(_problem(item, model, program) for item in error.errors(include_url=False)) from None
+        raise PlanError(_problem(item, model, program) for item in errors_in(error, options)) from None
 
 
 def _problem(item: Mapping[str, Any], model: type[BaseModel], program: str) -> Problem:

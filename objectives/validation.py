@@ -1,7 +1,7 @@
 """Pydantic's errors in a table that a user wrote, as problems with paths."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -38,9 +38,49 @@ _UNQUOTED = {
 }
 
 
-def problems_in(error: ValidationError, model: type[BaseModel], under: str = "") -> list[Problem]:
-    """Return what is wrong with a table that `model` describes; `under` is the path of the table."""
-    return [problem_of(item, model, under) for item in error.errors(include_url=False)]
+def problems_in(error: ValidationError, model: type[BaseModel], given: object, under: str = "") -> list[Problem]:
+    """Return what is wrong with the table `given` that `model` describes; `under` is the path of the table."""
+    return [problem_of(item, model, under) for item in errors_in(error, given)]
+
+
+def errors_in(error: ValidationError, given: object) -> Iterator[Mapping[str, Any]]:
+    """Yield pydantic's errors in the table `given`, one for each value.
+
+    Pydantic has an error for each kind that a value may be, and puts the kind into its location.
+    """
+    of_value: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for item in error.errors(include_url=False):
+        location, end = _places(item, given)
+        of_value.setdefault(item["loc"][:end], []).append({**item, "loc": location})
+    for outer, found in of_value.items():
+        # An error deeper in the value shows which kind was meant.
+        deeper = [one for one in found if len(one["loc"]) > len(outer)]
+        by_place: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for one in deeper or found:
+            by_place.setdefault(one["loc"], []).append(one)
+        yield from map(_merge, by_place.values())
+
+
+def _places(item: Mapping[str, Any], given: object) -> tuple[tuple[Any, ...], int]:
+    """Return an error's location without kinds, and how many places are before the first kind."""
+    kinds, value = [], given
+    for i, part in enumerate(item["loc"]):
+        if (isinstance(value, Mapping) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+            value = value[part]
+        elif item["type"] != "missing" or i < len(item["loc"]) - 1:
+            kinds.append(i)
+    return tuple(part for i, part in enumerate(item["loc"]) if i not in kinds), min(kinds, default=len(item["loc"]))
+
+
+def _merge(items: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the error of a value that is of none of its kinds; if it is of one kind, the error of that one."""
+    of_kind = [item for item in items if not item["type"].endswith("_type")]
+    rules = dict.fromkeys(rule_of(item) or "" for item in items)
+    if of_kind or "" in rules or len(items) == 1:
+        return (of_kind or items)[0]
+    if "a number" in rules:
+        rules.pop("a whole number", None)
+    return {**items[-1], "rule": " or ".join(rules)}
 
 
 def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "") -> Problem:
@@ -51,7 +91,7 @@ def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "")
         return unknown_key(".".join(outer), key, _keys_at(item["loc"][:-1], model))
     if item["type"] == "missing":
         return Problem("required field missing", path)
-    given, rule = item["input"], rule_of(item)
+    given, rule = item["input"], item.get("rule") or rule_of(item)
     message = item["msg"].removeprefix("Value error, ") if rule is None else f"must be {rule}"
     if _is_nested(given):
         return Problem(message, path)

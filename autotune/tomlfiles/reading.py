@@ -69,7 +69,7 @@ def validate(
     try:
         validated = model.model_validate(dict(table))
     except ValidationError as caught:
-        problems += problems_in(caught, model)
+        problems += problems_in(caught, model, table)
     problems += others
     if problems or validated is None:
         raise problems_error(source, problems, error)

@@ -50,8 +50,10 @@ class KnownSizes(BaseModel):
         Raises:
             PlanError: The file is not readable, not TOML, or has errors; all are reported, each with its path.
         """
+        table: object = {}
         try:
-            return cls.model_validate(parse_toml(read_toml_text(path)))
+            table = parse_toml(read_toml_text(path))
+            return cls.model_validate(table)
         except OSError as error:
             msg = f"the facts {path} cannot be read: {error.strerror}"
             raise PlanError(Problem(msg, "options.facts")) from error
@@ -59,7 +61,8 @@ class KnownSizes(BaseModel):
             msg = f"{path} is not a TOML file: {error}"
             raise PlanError(Problem(msg, "options.facts")) from error
         except ValidationError as error:
-            raise PlanError(Problem(f"{path}: {one.message}", one.path) for one in problems_in(error, cls)) from None
+            found = problems_in(error, cls, table)
+            raise PlanError(Problem(f"{path}: {one.message}", one.path) for one in found) from None
 
     @property
     def dense_grid(self) -> tuple[int, int, int] | None:
