@@ -2,7 +2,8 @@
 
 It is started by path where the job runs (`python -I -S server.py COMMAND...`, with the server's description in the
 job's folder), so it imports the standard library only. Server, warm-up and load are its children, and it is a
-*subreaper*, so that it also ends what they leave behind. If it is killed itself, the job's supervisor ends them all.
+*subreaper*, so that it also ends what they leave behind. Each command besides the server has a subreaper of its own, so
+that the next one runs alone. If they are killed, the job's supervisor ends them all.
 
 The load's output and exit code are those of the job. The server's log, and the output of warm-up and reset, are files
 of their own. A record says what happened, so that a server that failed is distinguished from a load that failed.
@@ -52,6 +53,7 @@ PORT = "port"
 LOADS = 6
 """The most different loads of a search; those that break their limits run twice."""
 
+_HERE = "localhost"
 _FIRST_PORT = 10_240
 _LOG_TICK_S = 0.5
 _PAUSES_S = (0.01, 0.1)  # between two looks for readiness: the first, and the longest
@@ -185,32 +187,31 @@ class _Run:
 
     def stop(self) -> None:
         """Stop the server and end all that is left of it."""
-        for pid in filter(start_time, self._roots):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, getattr(signal, self._spec["stop"]))
-        self._wait(lambda: not self._is_alive(), self._spec["stop_within_s"] if self._roots else 0.0)
         give_up_at = time.monotonic() + _KILL_PATIENCE_S
-        while (left := descendants(os.getpid())) and time.monotonic() < give_up_at:
-            self._memory.note(left)
-            for pid in left:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            self._wait(lambda: False, 0.005)
-        # Killed processes could not remove their shared memory themselves.
-        self._memory.remove()
+        while self._own and self._own not in self._ended and time.monotonic() < give_up_at:
+            self._kill(descendants(self._own))  # its subreaper ends then, and removes their shared memory
+            self._wait(lambda: self._own in self._ended, 0.005)
+        number, roots = getattr(signal, self._spec["stop"]), self._roots
+        kill_at = time.monotonic() + self._spec["stop_within_s"]
+        _signal_all(roots, number)
+        if self._wait(lambda: not any(map(start_time, roots)), kill_at - time.monotonic()):
+            # A script that has started the server ends at once, and the server has had no signal yet.
+            _signal_all(descendants(os.getpid()), number)
+            self._wait(lambda: not descendants(os.getpid()), kill_at - time.monotonic())
+        self._kill_descendants()
         self._roots = []
 
     def note_failure(self, failure: _ServerFailedError) -> None:
         """Record a failure of the server, once it has been stopped."""
         code, message = failure.code, str(failure)
-        if failure.code == "server-died" and _answers(self._port):
+        if failure.code in {"server-died", "server-not-ready"} and _answers(self._port):
             code, message = "port-taken", f"another program took port {self._port} before the server did"
         self.record["failure"] = {"code": code, "message": message, "exit_code": failure.exit_code}
 
     def _start(self) -> None:
         """Start the server, and wait until it is ready."""
-        self._port = port = self._take_port()
-        self._values[PORT] = str(port)
+        self._port = self._take_port()
+        self._values[PORT] = str(self._port)
         self._write_files()
         argv = [fill_in(word, self._values) for word in self._spec["argv"]]
         log = os.open(SERVER_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -224,13 +225,16 @@ class _Run:
         lines, failures = _new_lines(SERVER_LOG), [re.compile(one) for one in self._spec["failure"]]
         kind, text = self._spec["ready"]
         sign = re.compile(text) if kind == "line" else None
+        url = fill_in(text, self._values) if kind == "url" else ""
+        host, port, _ = _split(url) if url else (_HERE, self._port, "")
+        is_here = host in {_HERE, "0.0.0.0", "::1"} or host.startswith("127.")  # noqa: S104  no address to listen at
+        self._port = port if is_here else self._port
         give_up_at = time.monotonic() + self._spec["ready_within_s"]
         pause_s, longest_s = _PAUSES_S
         while True:
-            is_ready = kind == "port" and _answers(port)
-            is_ready = is_ready or (kind == "url" and _has_page(fill_in(text, self._values), give_up_at))
-            # Another program may have taken the port in between; then the server is about to end.
-            is_ready = is_ready and _listens(descendants(os.getpid()), port)
+            is_ready = _has_page(url, give_up_at) if url else kind == "port" and _answers(self._port)
+            # Another program may have the port; then the server is about to end, or waits for it.
+            is_ready = is_ready and (not is_here or _listens(descendants(os.getpid()), self._port))
             new = next(lines)
             for line in new:
                 if any(one.search(line) for one in failures):
@@ -261,29 +265,39 @@ class _Run:
         argv = [fill_in(word, self._values) for word in self._command]
         files = [os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644) for name in outputs]
         began = time.monotonic()
-        try:
-            load = self._own = self._spawn(argv, *(files or (1, 2)))
-        except OSError as error:
-            os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
-            return 127, 0.0
-        finally:
-            for file in files:
-                os.close(file)
+        load = self._start_client(argv, *(files or (1, 2)))
+        for file in files:
+            os.close(file)
         while not self._wait(lambda: load in self._ended or not self._is_alive(), _LOG_TICK_S):
             self._check_logs(outputs)
         elapsed_s = time.monotonic() - began
         self._check_server(load, "the load")
         return self._ended[load], elapsed_s
 
+    def _start_client(self, argv: list[str], out: int, err: int) -> int:
+        """Start a command in a process that kills what the command leaves, and then ends as it did; return its id."""
+        client = self._own = os.fork()
+        if client:
+            return client
+        code = 127
+        try:
+            for number in _ASKED_TO_END:
+                signal.signal(number, lambda *_: None)  # it ends when the command does
+            _become_subreaper()
+            command = self._spawn(argv, out, err)
+            self._wait(lambda: command in self._ended)
+            self._kill_descendants()
+            code = end_as(self._ended[command])
+        except OSError as error:
+            os.write(err, f"{argv[0]}: {error.strerror}\n".encode())
+        finally:
+            os._exit(code)
+
     def _run_step(self, argv: Sequence[str], what: str) -> None:
         words = [fill_in(word, self._values) for word in argv]
         log = os.open(STEPS_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            step = self._own = self._spawn(words, log, log)
-        except OSError as error:
-            raise _ServerFailedError(what, f"{words[0]}: {error.strerror}") from error
-        finally:
-            os.close(log)
+        step = self._start_client(words, log, log)
+        os.close(log)
         while not self._wait(lambda: step in self._ended or not self._is_alive(), _LOG_TICK_S):
             self._check_logs()
         self._check_server(step, f"its {what}")
@@ -375,12 +389,24 @@ class _Run:
             setsigdef=IGNORED_BY_PYTHON,
         )
 
+    def _kill_descendants(self) -> None:
+        give_up_at = time.monotonic() + _KILL_PATIENCE_S
+        while (left := descendants(os.getpid())) and time.monotonic() < give_up_at:
+            self._kill(left)
+            self._wait(lambda: False, 0.005)
+        self._memory.remove()
+
+    def _kill(self, pids: list[int]) -> None:
+        # Killed processes cannot remove their shared memory themselves.
+        self._memory.note(pids)
+        _signal_all(pids, signal.SIGKILL)
+
     def _is_alive(self) -> bool:
         if any(start_time(pid) is not None for pid in self._roots):
             return True
         self._reap()
-        if self._ended.get(self._main) == 0 and self._roots == [self._main]:
-            # It runs on in the background; what is left of it is now ours, unless it is the load's.
+        if all(self._ended.get(pid) == 0 for pid in self._roots):
+            # It runs on in the background, perhaps after several forks; what is left is its, unless it is the load's.
             others = {os.getpid(), self._own, *descendants(self._own)} if self._own else set()
             self._roots = [pid for pid in descendants(os.getpid()) if pid not in others]
             return bool(self._roots)
@@ -441,7 +467,7 @@ def output_of(number: int, name: str) -> str:
 
 def _answers(port: int) -> bool:
     """Whether a program accepts connections on a port of this host."""
-    with suppress(OSError), socket.create_connection(("localhost", port), timeout=_PROBE_S):
+    with suppress(OSError), socket.create_connection((_HERE, port), timeout=_PROBE_S):
         return True
     return False
 
@@ -470,18 +496,25 @@ def _listens(pids: list[int], port: int) -> bool:
 def _has_page(url: str, until: float) -> bool:
     """Whether an address answers with a page (status 200 to 399)."""
     import http.client  # noqa: PLC0415  most runs do not need it
-    from urllib.parse import urlsplit  # noqa: PLC0415
 
-    parts = urlsplit(url)
     timeout_s = min(_PROBE_S, max(0.1, until - time.monotonic()))
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout_s)
+    host, port, path = _split(url)
+    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
-        connection.request("GET", f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}")
+        connection.request("GET", path)
         return 200 <= connection.getresponse().status < 400
-    except (OSError, http.client.HTTPException):
+    except (OSError, ValueError, http.client.HTTPException):
         return False
     finally:
         connection.close()
+
+
+def _split(url: str) -> tuple[str, int, str]:
+    """Return host, port and path of an address."""
+    from urllib.parse import urlsplit  # noqa: PLC0415  most runs do not need it
+
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or 80, f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
 
 
 def _new_lines(name: str) -> Iterator[list[str]]:
@@ -509,6 +542,16 @@ def _ending(code: int | None) -> str:
     return f"was killed by {name}"
 
 
+def _signal_all(pids: Sequence[int], number: int) -> None:
+    for pid in filter(start_time, pids):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _become_subreaper() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def _write_all(descriptor: int, content: bytes) -> None:
     while content:
         content = content[os.write(descriptor, content) :]
@@ -518,7 +561,7 @@ def main(command: list[str]) -> int:
     """Run the command as the load of the server that the job's folder describes."""
     with open(SERVER_FILE, encoding="utf-8") as file:
         run = _Run(json.load(file), command)
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _become_subreaper()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
 
     def end(number: int, _: object) -> NoReturn:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from launchers import STDERR, EndReason, JobState, Server
 from launchers.job import LoadSearch
@@ -70,13 +71,21 @@ def _sign_problems(server: ServerOptions, file_names: set[str]) -> Iterator[Prob
     if sum(sign is not None for sign in (ready.port, ready.url, ready.line)) != 1:
         wrong = "a server is ready by its port (port = true), by a url or by a line of its log: exactly one of them"
         yield Problem(wrong, f"{PLACE}.ready")
-    if ready.url is not None and not ready.url.startswith("http://"):
+    if ready.url is not None and not _is_address(ready.url):
         wrong = f'the url begins with http://, as in "http://127.0.0.1:{{port}}/health"; got {quoted(ready.url)}'
         yield Problem(wrong, f"{PLACE}.ready.url")
     words = [*flatten(server.argv), *server.environment.values()]
     if ready.port and PORT not in file_names | {name for word in words for name in _names(word)}:
         wrong = "the server does not learn its port: {port} is in none of its argv, environment and files"
         yield Problem(wrong, f"{PLACE}.argv")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(re.sub(r"\{[^}]*\}", "1", url))
+        return parts.scheme == "http" and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its port is no number
+        return False
 
 
 def _search_problems(
@@ -182,11 +191,9 @@ def check_server(output: Output, server: ServerOptions) -> dict[str, Any]:
     status = output.status
     if status.state is not JobState.ENDED:
         return record
-    if status.reason is EndReason.TIMED_OUT and record.get("phase") in {"start", "warm-up"}:
-        when = "before the server was ready" if record["phase"] == "start" else "while the server warmed up"
-        msg = (
-            f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s, {when}: {_words(output, SERVER_LOG)}"
-        )
+    if status.reason is EndReason.TIMED_OUT and (when := _phase_words(record)):
+        words = "" if "loads" in record else f": {_words(output, SERVER_LOG)}"
+        msg = f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s, {when}{words}"
         raise TimedOut(msg, code="time-limit")
     if status.reason is not EndReason.EXITED:
         return record
@@ -213,6 +220,15 @@ def check_server(output: Output, server: ServerOptions) -> dict[str, Any]:
         raise ApplicationError(f"the server {failure['message']}: {_words(output, SERVER_LOG)}", code=code)
     words = _words(output, STDERR if code == "judge" else STEPS_LOG)
     raise ApplicationError(f"{code} of the server: {failure['message']}: {words}", code=code)
+
+
+def _phase_words(record: Mapping[str, Any]) -> str | None:
+    """Return when a run was stopped; None for its only load."""
+    if "loads" in record:
+        return f"during load {len(record['loads']) + 1} of its search"
+    return {"start": "before the server was ready", "warm-up": "while the server warmed up"}.get(
+        record.get("phase", "")
+    )
 
 
 def highest_load(record: Mapping[str, Any], highest: HighestOptions) -> float:

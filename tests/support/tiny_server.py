@@ -69,10 +69,14 @@ def main() -> None:  # noqa: C901  one line a way to fail
             leave()
         case "stubborn":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        case "daemon":
+        case "daemon" | "daemon-of-two-forks":
             if os.fork():
                 os._exit(0)
             os.setsid()
+            if mode != "daemon":
+                time.sleep(0.3)
+                if os.fork():
+                    os._exit(0)
     serve(port, mode, capacity)
 
 

@@ -66,7 +66,9 @@ def outcome_of(folder, *load, mode="serves", capacity=10, limit_s=None, **server
 def paths_of(**changed):
     with pytest.raises(PlanError) as caught:
         planned(**changed)
-    return {problem.path: problem.message for problem in caught.value.problems}
+    found = {problem.path: problem.message for problem in caught.value.problems}
+    assert len(found) == len(caught.value.problems), "a mistake is one problem"
+    return found
 
 
 def test_a_load_is_measured_while_its_server_runs(tmp_path):
@@ -155,9 +157,23 @@ def test_the_time_limit_says_that_the_server_was_not_ready(tmp_path):
     outcome = outcome_of(tmp_path / "load", "5", "waits", limit_s=1.5)
     assert outcome.failure is FailureKind.TIMED_OUT
     assert "server" not in outcome.message
+    (tmp_path / "search").mkdir()
+    outcome = outcome_of(tmp_path / "search", "{rate}", "waits", limit_s=1.5, highest=HIGHEST)
+    assert re.search(r"^was stopped at its time limit after \S+ s, during load 1 of its search$", outcome.message)
 
 
-@pytest.mark.parametrize("mode", ["stubborn", "leaves", "daemon"])
+def test_what_a_load_leaves_does_not_run_beside_the_next_one(tmp_path):
+    script = "kill -0 $(cat left) && echo p99 100 ms || echo p99 1 ms; setsid sleep 1000 & echo $! >left"
+    wanted = options(metrics=[P99], highest=HIGHEST) | {"argv": ["sh", "-c", script, "{rate}"]}
+    objective = plan(wanted, machine={}, run_job=lambda job: None, folder=tmp_path).objective
+    job = objective.job({"mode": "serves", "capacity": 1}, Context(tmp_path))
+    outcome = run_task(Task(0, job, objective), LocalLauncher())
+    assert [load["metrics"]["p99_ms"] for load in outcome.details["loads"]] == [1.0] * len(outcome.details["loads"])
+    assert outcome.metrics["rate"] == 64
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("mode", ["stubborn", "leaves", "daemon", "daemon-of-two-forks"])
 def test_nothing_of_a_server_is_left_however_it_behaves(tmp_path, mode):
     began = time.monotonic()
     outcome = outcome_of(tmp_path, mode=mode, stop_within_s=0.3)
@@ -211,6 +227,38 @@ def test_a_port_that_another_program_takes_in_between_is_nobodys_fault(tmp_path)
     status = JobStatus(JobState.ENDED, EndReason.EXITED, 1)
     with pytest.raises(InfrastructureError, match=f"another program took port {number}"):
         objective.measure(Output("", "", status, tmp_path, job))
+
+
+def test_a_page_of_another_program_is_no_sign_that_a_server_is_ready(tmp_path):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        number = other.getsockname()[1]
+    argv = [*PYTHON, str(SUPPORT / "tiny_server.py"), str(number)]
+    with subprocess.Popen([*argv, "serves"], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        ready = {"url": f"http://127.0.0.1:{number}/"}
+        outcome = outcome_of(tmp_path, argv=[*argv, "never"], ready=ready, ready_within_s=0.5)
+        process.kill()
+    assert (outcome.failure, outcome.code) == (FailureKind.INFRASTRUCTURE_ERROR, "port-taken"), outcome.message
+    assert outcome.message == f"another program took port {number} before the server did"
+
+
+def test_a_server_that_a_script_has_started_gets_its_signal_to_stop(tmp_path):
+    (tmp_path / "server.sh").write_text('trap "touch ended; exit" TERM; echo serving; sleep 1000 & wait\n')
+    wanted = options(argv=["sh", "-c", "sh server.sh; true"], ready={"line": "^serving"}, metrics=[])
+    objective = plan(wanted | {"argv": ["true"]}, machine={}, run_job=lambda job: None, folder=tmp_path).objective
+    outcome = run_task(Task(0, objective.job({}, Context(tmp_path)), objective), LocalLauncher())
+    assert outcome.complete, outcome.message
+    assert (tmp_path / "ended").exists()
+    assert left_in(tmp_path) == []
+
+
+def test_the_shared_memory_of_a_load_that_dies_with_its_server_is_removed(tmp_path):
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+        outcome = outcome_of(tmp_path / str(number), "5", "leaves-memory", mode="killed")
+        assert outcome.code == "killed", outcome.message
+    assert list(Path("/dev/shm").glob("autotune-tiny-*")) == []
 
 
 def test_the_port_reaches_files_variables_and_other_commands_and_nothing_else(tmp_path):
@@ -344,6 +392,8 @@ def test_the_names_that_only_a_run_knows_are_no_parameters():
         ({"reset": [[]]}, "options.server.reset.0", "at least the name of a program"),
         ({"ready": {"port": True, "line": "x"}}, "options.server.ready", "exactly one of them"),
         ({"ready": {"url": "127.0.0.1:{port}"}}, "options.server.ready.url", "begins with http://"),
+        ({"ready": {"url": "http://:{port}/"}}, "options.server.ready.url", "begins with http://"),
+        ({"ready": {"url": "http://127.0.0.1:{port}:/"}}, "options.server.ready.url", "begins with http://"),
         ({"ready": {"line": "("}}, "options.server.ready.line", "is not a regular expression"),
         ({"ready": {"lines": "x"}}, "options.server.ready.lines", "unknown key 'lines'"),
         ({"ready_within_s": 0}, "options.server.ready_within_s", "more than 0"),
@@ -352,6 +402,11 @@ def test_the_names_that_only_a_run_knows_are_no_parameters():
         ({"argv": ["{", "{port}"]}, "options.server.argv.0", "stands alone"),
         ({"prepare": [["echo", "{port}"]]}, "options.prepare.0.1", "known only after prepare"),
         ({"highest": {**HIGHEST, "to": 1}}, "options.server.highest.to", "above its begin"),
+        ({"highest": {**HIGHEST, "from": 0}}, "options.server.highest.from", "must be more than 0, got 0"),
+        ({"highest": {**HIGHEST, "to": "64"}}, "options.server.highest.to", "must be a number, got '64': leave out"),
+        ({"metrics": [{"name": "p99_ms", "json": 5}]}, "options.metrics.0.json", "must be a text or a list, got 5"),
+        ({"metrics": [{"name": "p99_ms", "json": ["a", {}]}]}, "options.metrics.0.json.1", "a text or a whole number"),
+        ({"progress": {"pattern": "x", "fil": "a"}}, "options.progress.fil", "unknown key"),
         ({"highest": {**HIGHEST, "keep": {}}}, "options.server.highest.keep", "at least 1"),
         ({"highest": {**HIGHEST, "keep": {"p9": 1}}}, "options.server.highest.keep.p9", "they are p99_ms, asked"),
         ({"highest": {**HIGHEST, "name": "asked"}}, "options.server.highest.name", "is a metric already"),
@@ -359,7 +414,7 @@ def test_the_names_that_only_a_run_knows_are_no_parameters():
         ({"highest": HIGHEST, "argv": [*SERVER, "{rate}"]}, f"options.server.argv.{len(SERVER)}", "starts once"),
         ({"highest": HIGHEST, "progress": "(x)"}, "options.progress", "leave out progress"),
         ({"highest": {**HIGHEST, "name": "seed"}}, "options.server.highest.name", "neither port nor seed"),
-        ({"highest": {**HIGHEST, "to": math.inf}}, "options.server.highest.to.float", "finite"),
+        ({"highest": {**HIGHEST, "to": math.inf}}, "options.server.highest.to", "a finite number, got inf"),
         (
             {"highest": HIGHEST, "metrics": [{**P99, "file": "server.log"}]},
             "options.metrics.0.file",
@@ -371,6 +426,15 @@ def test_the_names_that_only_a_run_knows_are_no_parameters():
 def test_mistakes_name_their_place(changed, path, words):
     found = paths_of(**changed)
     assert words in found.get(path, ""), found
+
+
+def test_a_wrong_value_of_a_server_hides_no_other_mistake():
+    search = {**HIGHEST, "to": "x"}
+    found = paths_of(stop="TERM", highest=search, failure=["("], ready_within=5, metrics=[{"name": "p99_ms"}])
+    assert set(found) == {
+        *(f"options.server.{key}" for key in ("stop", "highest.to", "failure.0", "ready_within")),
+        "options.metrics.0.pattern",
+    }
 
 
 def test_a_load_gets_the_seed_of_its_run_and_a_count_is_not_the_port(tmp_path):
