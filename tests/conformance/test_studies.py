@@ -75,6 +75,7 @@ def test_the_worked_examples_ship():
         "hpl",
         "pgbench",
         "redis",
+        "nginx",
         "checkpoint",
         "inference",
         "ensemble",

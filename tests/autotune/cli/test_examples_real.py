@@ -44,6 +44,7 @@ POSTGRES = pytest.mark.skipif(
     reason="no PostgreSQL server: apt-get install postgresql",
 )
 REDIS = pytest.mark.skipif(shutil.which("redis-server") is None, reason="no Redis: apt-get install redis-server")
+NGINX = pytest.mark.skipif(not shutil.which("nginx") or not shutil.which("wrk"), reason="apt-get install nginx wrk")
 ENGINES = Path(os.environ.get("AUTOTUNE_INFERENCE_PYTHON") or Path(sys.prefix) / "share/autotune/inference/bin/python3")
 BIG_DATA = Path(os.environ.get("AUTOTUNE_BIGDATA_PYTHON") or Path(sys.prefix) / "share/autotune/bigdata/bin/python3")
 TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch: pip install torch")
@@ -91,6 +92,7 @@ def example(folder, name):
         pytest.param("hpl", "gflops", marks=HPCC),
         pytest.param("pgbench", "tps", marks=POSTGRES),
         pytest.param("redis", "rate", marks=REDIS),
+        pytest.param("nginx", "rate", marks=NGINX),
         pytest.param("checkpoint", "time_s"),
         pytest.param("fusion", "exchange_s", marks=TORCH),
         pytest.param("gromacs", "ns_per_day", marks=GROMACS),
