@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -67,24 +66,26 @@ def test_interrupt_while_a_submission_is_being_started_loses_nothing(command, tm
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
-def test_second_interrupt_stops_waiting_but_not_the_submission(command, tmp_path, interrupt):
-    late = command("touch begun; until [ -e go ]; do sleep 0.01; done; echo a warning >&2; echo 17")
+def test_second_interrupt_stops_waiting_but_not_the_submission(command, tmp_path, interrupt, monkeypatch):
+    late = command("until [ -e go ]; do sleep 0.01; done; echo a warning >&2; echo 17")
     answer = tmp_path / "answer"
-    returned = threading.Event()
+    waits, wait = [], subprocess.Popen.wait
+
+    def counted(process, *timeout):
+        waits.append(process)
+        return wait(process, *timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", counted)
 
     def press() -> None:
-        wait_for((tmp_path / "begun").exists)
-        interrupt()
-        # Not before the first interrupt has been received.
-        time.sleep(1.0)
-        if not returned.is_set():
+        for count in (1, 2):
+            wait_for(lambda: len(waits) == count)  # noqa: B023  called at once
             interrupt()
 
     thread = threading.Thread(target=press)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
         run_command(late, tmp_path, answer)
-    returned.set()
     thread.join()
     gc.collect()
     (tmp_path / "go").touch()

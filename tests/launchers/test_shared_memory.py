@@ -38,9 +38,8 @@ def name():
         left.unlink()
 
 
-def job(folder: Path, name: Path, then: str, limit_s: float | None = None) -> Job:
-    argv = python(f"import sys; sys.argv[1:] = [{str(name)!r}]\n{MAPS}\n{then}")
-    return Job(argv, folder, time_limit_s=limit_s)
+def job(folder: Path, name: Path, then: str) -> Job:
+    return Job(python(f"import sys; sys.argv[1:] = [{str(name)!r}]\n{MAPS}\n{then}"), folder)
 
 
 def segments() -> list[int]:
@@ -53,7 +52,11 @@ def remove_segment(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_shared_memory_of_an_ended_job_is_removed(tmp_path, name):
-    assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(60)", 2.0)).reason is EndReason.TIMED_OUT
+    launcher = LocalLauncher()
+    job_id = launcher.submit(job(tmp_path, name, "time.sleep(1000)"))
+    wait_for((tmp_path / "ready").exists)
+    launcher.cancel(job_id)
+    assert wait_for_end(launcher, job_id).reason is EndReason.CANCELLED
     assert not name.exists()
     assert int((tmp_path / "segment").read_text()) not in segments()
 

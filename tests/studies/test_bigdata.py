@@ -33,7 +33,7 @@ class Ranks:
     """Threads that sum arrays among them, as ranks do."""
 
     def __init__(self, count):
-        self.count, self.barrier, self.given = count, threading.Barrier(count, timeout=30), [None] * count
+        self.count, self.barrier, self.given = count, threading.Barrier(count), [None] * count
 
     def run(self, compute):
         found = [None] * self.count

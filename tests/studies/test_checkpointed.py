@@ -26,7 +26,6 @@ def finished(folder, *options, seed=0):
         env={**os.environ, "AUTOTUNE_SEED": str(seed)},
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     ).stdout
 

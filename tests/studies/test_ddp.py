@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import numpy as np
 import psutil
@@ -12,6 +11,7 @@ import pytest
 
 from tests.support import warm_torch
 from tests.support.processes import command_line, left_in, living
+from tests.support.waiting import wait_for
 from tests.support.warm_torch import PROGRAMS, PYTHON
 
 pytestmark = [
@@ -57,12 +57,7 @@ def run(folder, *arguments, **variables):
 
 def nothing_is_left(folder):
     """Assert that no process of a run remains, and that the workers' rendezvous file is gone."""
-    for _ in range(200):
-        running = left_in(folder)
-        if not running and not list(folder.glob("ddp-*")):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"left: {running} {list(folder.glob('ddp-*'))}")
+    wait_for(lambda: not left_in(folder) and not list(folder.glob("ddp-*")), f"the processes in {folder} to end")
 
 
 def with_torch(program):
@@ -277,7 +272,7 @@ def test_asked_to_stop_it_writes_a_checkpoint_and_ends(tmp_path):
         seen = json.loads(process.stdout.readline())
         os.killpg(process.pid, signal.SIGTERM)  # as a batch system does: all processes of the job
         lines = [seen, *map(json.loads, process.stdout)]  # communicate loses lines that readline has read ahead
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate()
     assert (process.returncode, stderr) == (0, "")
     assert [line["step"] for line in lines] == list(range(1, len(lines) + 1))  # and no result
     nothing_is_left(tmp_path)
@@ -297,7 +292,7 @@ def test_a_killed_process_ends_the_run(victim, tmp_path):
             workers = living(lambda child: "spawn_main" in command_line(child), children)
             assert len(workers) == 2
             workers[1].kill()
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate()
     if victim == "worker":
         assert process.returncode == 1
         assert "has been killed by SIGKILL" in stderr

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +17,7 @@ import pytest
 from tests.studies.dna_folder import write_folder
 from tests.support import warm_torch
 from tests.support.processes import command_line, living
+from tests.support.waiting import wait_for
 from tests.support.warm_torch import PROGRAMS, PYTHON
 
 pytestmark = [
@@ -221,11 +221,7 @@ def test_ranks_end_together(tmp_path: Path, ending: str) -> None:
         assert process.returncode == 1
         assert stderr.startswith(f"rank 1 (process {rank.pid}) has been killed by SIGKILL; ")
         assert stderr.count("\n") == 1
-    for _ in range(100):
-        if not (left := living(lambda one: os.getsid(one.pid) == process.pid)):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"left: {left}")
+    wait_for(lambda: not living(lambda one: os.getsid(one.pid) == process.pid), "the ranks to end")
 
 
 def test_it_trains_on_a_folder(tmp_path: Path) -> None:

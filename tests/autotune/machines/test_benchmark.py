@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import namedtuple
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +28,8 @@ from launchers.detect import detect
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.mpi.srun import SRUN
+from tests.support.processes import living
+from tests.support.waiting import wait_for
 
 TINY = Sizes(array_bytes=2**16, order=8, duration_s=0.001, repeats=2, file_bytes=2**16)
 MACHINE = MachineDescription(name="this", cpu=Cpu(cache_bytes=2**20))
@@ -154,18 +155,14 @@ def test_an_interrupted_measurement_leaves_nothing(tmp_path):
 def test_workers_are_gone_when_their_parent_is(tmp_path):
     script = (
         "import time\nfrom autotune.machines.workers import Workers\n"
-        f"w = Workers({list(CORES[:1])}, patience_s=60)\nprint(w._processes[0].pid, flush=True)\ntime.sleep(60)\n"
+        f"w = Workers({list(CORES[:1])}, patience_s=60)\nprint(w._processes[0].pid, flush=True)\ntime.sleep(1000)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     pid = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    for _ in range(1000):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return
-        time.sleep(0.01)
-    pytest.fail("the worker is still there")
+    wait_for(lambda: not living(lambda process: process.pid == pid), "the worker to end")
 
 
 def test_processes_that_cannot_be_started_are_said(tmp_path, monkeypatch):

