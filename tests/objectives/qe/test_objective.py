@@ -189,11 +189,6 @@ def test_a_time_that_cannot_be_right_is_not_believed(objective, ending, wall, wo
     assert failed.value.code == "qe.wrong-time"
 
 
-def test_a_failed_run_is_raised(objective, ending):
-    with pytest.raises(InvalidResult, match="NOT achieved"):
-        objective.measure(ending("not-converged", 2))
-
-
 def test_progress_is_each_iteration_with_its_accuracy(objective):
     text = (Path(__file__).parents[1] / "outputs" / "converged-np2.stdout").read_text()
     read = objective.progress_reader()

@@ -93,11 +93,6 @@ def test_the_nodes_are_those_that_pw_x_was_distributed_on_and_unknown_where_it_d
     assert parse(text.splitlines()[0]).layout.nodes is None
 
 
-def test_a_build_without_mpi_may_have_threads():
-    text = "     Serial multi-threaded version, running on   6 processor cores\n"
-    assert parse(text).layout == Layout(threads=6)
-
-
 def test_the_sizes_have_the_names_that_the_facts_of_a_study_have(np2):
     sizes = np2.workload.sizes
     assert (sizes["bands"], sizes["electrons"], sizes["atoms"], sizes["cutoff_ry"]) == (24, 48.0, 6, 20.0)
@@ -221,7 +216,6 @@ def test_relaxation_counts_every_iteration_and_keeps_the_last_energy(np2):
     [
         ("Program PWSCF v.6.1 (svn rev. 13369) starts on  3Mar2017 at 10:11:12", "6.1"),
         ("Program PWSCF v.5.0.99 (svn rev. 10869) starts on  3Mar2017 at 10:11:12", "5.0.99"),
-        ("Program PWSCF v.6.0 starts on  3Mar2017 at 10:11:12", "6.0"),
     ],
 )
 def test_the_revision_is_no_part_of_the_version(banner, version):

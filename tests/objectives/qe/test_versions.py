@@ -54,6 +54,67 @@ V6_3 = """
      Exchange-correlation      = PBE ( 1  4  3  4 0 0)
 """
 
+# A: default_xml_191206/aiida.out, commit 316dc30e
+V6_5 = """
+     Program PWSCF v.6.5 starts on 11Feb2020 at 15:37:37
+     Parallel version (MPI), running on     2 processors
+
+     MPI processes distributed on     1 nodes
+     R & G space division:  proc/nbgrp/npool/nimage =       2
+     Subspace diagonalization in iterative solution of the eigenvalue problem:
+     a serial algorithm will be used
+     number of atoms/cell      =            4
+     number of electrons       =        12.00
+     number of Kohn-Sham states=            6
+     kinetic-energy cutoff     =      10.0000  Ry
+     charge density cutoff     =      20.0000  Ry
+     number of k points=     4
+     Dense  grid:      691 G-vectors     FFT dimensions: (  12,  12,  12)
+
+     Estimated max dynamical RAM per process >       1.83 MB
+
+     Estimated total dynamical RAM >       3.66 MB
+     iteration #  1     ecut=    10.00 Ry     beta= 0.70
+     Davidson diagonalization with overlap
+     ethr =  1.00E-02,  avg # of iterations =  2.2
+
+     Threshold (ethr) on eigenvalues was too large:
+     Diagonalizing with lowered threshold
+
+     Davidson diagonalization with overlap
+     ethr =  3.51E-04,  avg # of iterations =  1.8
+
+     total cpu time spent up to now is        1.1 secs
+
+     total energy              =    -157.52653099 Ry
+     Harris-Foulkes estimate   =    -157.53175101 Ry
+     estimated scf accuracy    <       0.04311414 Ry
+"""
+
+# A: default_xml_230310/aiida.out, commit 0090998f
+V7_2 = """
+     Program PWSCF v.7.2 starts on 30Mar2023 at 20:18:33
+     Parallel version (MPI), running on     8 processors
+
+     MPI processes distributed on     1 nodes
+     K-points division:     npool     =       2
+     R & G space division:  proc/nbgrp/npool/nimage =       4
+     Subspace diagonalization in iterative solution of the eigenvalue problem:
+     a serial algorithm will be used
+     number of atoms/cell      =            4
+     number of electrons       =        32.00
+     number of Kohn-Sham states=           16
+     kinetic-energy cutoff     =      30.0000  Ry
+     number of k points=    13
+     Dense  grid:    13621 G-vectors     FFT dimensions: (  48,  48,  48)
+
+     Smooth grid:     4825 G-vectors     FFT dimensions: (  36,  36,  36)
+
+     Estimated max dynamical RAM per process >      12.95 MB
+
+     Estimated total dynamical RAM >     100.30 MB
+"""
+
 # A: default_xml_241015/aiida.out, commit 17d80824
 V7_4 = """
      Program PWSCF v.7.4 starts on 17Jan2025 at 14:32:54
@@ -204,6 +265,21 @@ def test_4_1():
     assert (found.workload.dense_grid, found.workload.smooth_grid) == ((540,) * 3, (375,) * 3)
     assert (found.limited_to, found.last_energy_ry) == (1, -14741.73792703)
     assert find_failure(output(V4), found, iteration_limit=1) is None
+
+
+def test_6_5_with_a_lowered_threshold():
+    found = parse(V6_5)
+    (first,) = found.iterations
+    assert (first.number, first.energy_ry, first.elapsed_s) == (1, -157.52653099, 1.1)
+    assert (found.layout, found.workload.memory_per_rank_bytes) == (Layout(ranks=2, nodes=1), round(1.83 * MB))
+
+
+def test_7_2_with_two_grids():
+    found = parse(V7_2)
+    size = found.workload
+    assert (found.version, found.layout) == ("7.2", Layout(ranks=8, pools=2, nodes=1))
+    assert (size.kpoints, size.bands, size.dense_grid, size.smooth_grid) == (13, 16, (48, 48, 48), (36, 36, 36))
+    assert (size.memory_per_rank_bytes, size.memory_bytes) == (round(12.95 * MB), round(100.3 * MB))
 
 
 def test_7_4():
