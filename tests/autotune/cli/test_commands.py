@@ -10,7 +10,6 @@ import typer
 from autotune import studyfile
 from autotune.cli.app import app
 from autotune.cli.command_table import COMMANDS
-from autotune.cli.group import CommandGroup
 from autotune.cli.study_options import StudyOptions
 from tests.support.command_line import invoke
 
@@ -67,13 +66,6 @@ def test_a_typo_gets_a_suggestion_and_no_command_is_imported_for_it():
     ended = invoke("stduy")
     assert ended.exit_code == 2
     assert "No such command 'stduy'. Did you mean 'study'?" in ended.output
-
-
-def test_the_group_knows_its_commands_by_name():
-    group = typer.main.get_command(app)
-    assert isinstance(group, CommandGroup)
-    assert list(group.commands) == NAMES
-    assert group.commands.get("no such command") is None
 
 
 def test_the_help_of_the_sampler_names_every_sampler():

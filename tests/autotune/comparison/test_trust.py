@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from autotune.execution.task import Task
-from autotune.statistics.pace import Pace
 from launchers import Job
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS
@@ -32,10 +31,6 @@ def noisy_executor(noise, seed, quiet_s=lambda configuration: DEFAULT_S):
 def task(cap=None, time_limit_s=None):
     job = Job(("simulated", "{}"), Path("nowhere"), time_limit_s=time_limit_s)
     return Task(0, job, objective(), cap=cap)
-
-
-def even_pace(elapsed_s):
-    return Pace(tuple((step, elapsed_s * step / 10) for step in range(1, 11)), elapsed_s, elapsed_s)
 
 
 @pytest.mark.parametrize("noise", [normal, spikes])

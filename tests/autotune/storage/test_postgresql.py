@@ -1,13 +1,8 @@
 """A study in PostgreSQL as a user runs it: the commands, a kill in the middle, and the error messages."""
 
 import json
-import os
-import select
-import signal
-import subprocess
 import sys
 from multiprocessing.pool import ThreadPool
-from pathlib import Path
 
 import pytest
 import sqlalchemy
@@ -178,25 +173,3 @@ def test_numbers_and_texts_come_back_as_they_went(postgresql):
     read = StudyStore.read(postgresql, "paper")
     assert read.runs() == [run]
     assert read.attribute("odd") == odd
-
-
-@pytest.mark.full
-@pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing()))
-def test_a_server_of_the_tests_is_gone_with_a_run_that_was_killed():
-    program = """
-from tests.support import postgres
-with postgres.server() as server:
-    print(server.folder, server.process.pid, flush=True)
-    input()
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as run:
-        folder, pid = run.stdout.readline().split()
-        server = os.pidfd_open(int(pid))
-        run.send_signal(signal.SIGKILL)
-        assert select.select([server], [], [], 60)[0], "it is still there"
-        os.close(server)
-    # Whichever server is started next, perhaps by other tests, takes the folder away.
-    with postgres.server():
-        assert not Path(folder).exists()

@@ -83,14 +83,6 @@ def test_a_bound_is_never_a_value_for_those_who_read_the_storage_with_optuna(add
     assert found.user_attrs["bound"] == 3.0
 
 
-def test_studies_in_one_storage_keep_their_runs_apart(address):
-    one = opened(address)
-    other = StudyStore.create(address, "other", definition(SPACE))
-    for store in (one, other):
-        add_trial(store, SPACE, DEFAULT, took(1.0))
-    assert len(one.runs()) == len(other.runs()) == 1
-
-
 def test_a_trial_without_a_run_is_there_to_be_run_and_the_next_is_another(address):
     store = opened(address)
     first = add_trial(store, SPACE, DEFAULT)
@@ -142,6 +134,7 @@ def test_a_trial_can_be_run_again_after_it_was_settled(address):
     ("changes", "said"),
     [
         ({"identity": {"input": "other"}}, "input: abc there, other here"),
+        ({"identity": {"environment": "TILE={tile}"}}, r"environment: nothing there, TILE=\{tile\} here"),
         ({"machine_identity": {"cpu": "other"}}, "machine cpu: paper there, other here"),
         ({"objective": "command"}, "objective"),
         ({"space": {"other": 1}}, "the space"),
@@ -230,12 +223,6 @@ def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address):
     with pytest.raises(StorageError):
         add_trial(store, SPACE, OTHERS[0])
     assert len(optuna.load_study(study_name="paper", storage=address).trials) == 1
-
-
-def test_another_environment_makes_another_study(address):
-    opened(address, identity={"environment": "none"})
-    with pytest.raises(DifferentStudyError, match=r"(?s)environment: none there, TILE=\{tile\} here.*--name NEW-NAME"):
-        opened(address, identity={"environment": "TILE={tile}"})
 
 
 def test_what_is_new_in_a_copy_in_memory_is_seen_before_it_ends(sqlite):
