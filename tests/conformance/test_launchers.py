@@ -25,6 +25,7 @@ def test_the_exit_code_is_reported(launcher, folder):
     ended = run_all(launcher, [Job(("sh", "-c", f"exit {place.name}"), place) for place in places])
     assert [(status.state, status.reason) for status in ended] == [(JobState.ENDED, EndReason.EXITED)] * 3
     assert tuple(status.exit_code for status in ended) == codes
+    assert dict(launcher.poll([])) == {}
 
 
 def test_a_signal_is_reported_as_a_negative_exit_code(launcher, folder):
@@ -229,13 +230,6 @@ def test_cancelling_a_job_that_ended_changes_nothing(launcher, folder):
     launcher.cancel(job_id)
     launcher.cancel(job_id)
     assert launcher.poll([job_id])[job_id] == before
-
-
-def test_many_jobs_are_polled_at_once(launcher, folder):
-    places = in_folders(folder, map(str, range(8)))
-    ended = run_all(launcher, [Job(("sh", "-c", f"exit {place.name}"), place) for place in places])
-    assert [status.exit_code for status in ended] == list(range(8))
-    assert dict(launcher.poll([])) == {}
 
 
 def test_another_launcher_can_poll_and_cancel(make, folder):

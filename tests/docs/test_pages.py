@@ -8,7 +8,7 @@ import pytest
 from tests.docs.front_pages import PLAYED, TESTED
 from tests.docs.mistakes import OTHERS_OPTIONS, find_mistakes
 from tests.docs.page import PAGES, REASONS, Page
-from tests.docs.player import files, shortened
+from tests.docs.player import files
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -117,54 +117,3 @@ def test_a_page_goes_on_from_one_that_leaves_something():
     for name in PAGES:
         page = Page.read(name)
         assert page.after is None or (page.after in PLAYED and files(Page.read(page.after)))
-
-
-def test_a_page_is_read_as_it_is_written():
-    page = Page(
-        "docs/x.md",
-        """<!-- after: tutorial.md -->
-```toml file=a.toml
-x = 1
-```
-
-```sh file=bin/b
-nothing-of-this-is-a-command
-```
-
-    X=1 autotune study a.toml \\
-        --trials 3     # a remark
-    autotune check a.toml --configuration "x=2"   # exit code 1: not valid
-
-    trial 0: 1 s
-
-<!-- not run: needs root -->
-```sh
-systemctl start slurmd
-```
-
-- a point
-    with a line that is no code
-""",
-    )
-    assert page.after == "docs/tutorial.md"
-    assert [block.attributes for block in files(page)] == [{"file": "a.toml"}, {"file": "bin/b"}]
-    assert page.missing == []
-    assert [(one.words, one.exit_code, one.exempt) for one in page.commands] == [
-        ("X=1 autotune study a.toml --trials 3", 0, None),
-        ('autotune check a.toml --configuration "x=2"', 1, None),
-        ("systemctl start slurmd", 0, "needs root"),
-    ]
-
-
-def test_fewer_trials_are_run_and_more_stay_more():
-    assert "--trials 5 " in f"{shortened('autotune study qe --trials 12')} "
-    assert "--trials 6 " in f"{shortened('autotune study qe --trials 20')} "
-    assert shortened("autotune study qe --trials 50 --dry-run") == "autotune study qe --trials 50 --dry-run"
-    assert "--set verdict.pairs=3 " in shortened("cd there && autotune study qe --trials 12")
-    assert shortened("autotune replay a.db --seeds 50") == "autotune replay a.db --seeds 2"
-    assert shortened("autotune ablate qe") == "autotune ablate qe --rounds 3"
-    assert shortened("autotune confirm qe --max-pairs 10") == "autotune confirm qe --max-pairs 5"
-    assert shortened("autotune sweep qe --over np") == "autotune sweep --repeats 3 qe --over np"
-    assert shortened("autotune sweep qe --over np --repeats 1") == "autotune sweep qe --over np --repeats 1"
-    assert " --set budget.trials=5 " in f"{shortened('autotune study qe')} "
-    assert "budget.trials" not in shortened("autotune study qe --trials 12")

@@ -13,7 +13,6 @@ from launchers import EndReason, Job, JobState, LaunchError, Resources
 from launchers.batch import BatchLauncher, QueueFullError
 from launchers.batch.commands import Answer, not_started_answer, run_command
 from launchers.batch.job_files import ANSWER_FILE
-from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from launchers.local import LocalLauncher
 from launchers.node import CLAIM_FILE, JOB_FILE
@@ -360,25 +359,6 @@ def test_two_processes_see_the_same(make, queue, submit, look):
     assert look(job_id).reason is EndReason.CANCELLED
     end(folder, "cancelled", -15)
     assert make().poll([job_id])[job_id].reason is EndReason.CANCELLED
-
-
-def test_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path):
-    asked = []
-
-    def commands(argv, folder=None, answer_file=None, input_file=None) -> Answer:
-        asked.append(argv)
-        if argv[0] == "qsub":
-            return Answer(0, "7.pbshost\n")
-        if "-x" in argv:
-            return Answer(36, stderr="qstat: PBS is not configured to maintain job history 7.pbshost\n")
-        return Answer(0, "Job Id: 7.pbshost\n    Job_Name = a\n    job_state = H\n    comment = held\n\n")
-
-    launcher = BatchLauncher(PBS.scheduler, Site("pbs", poll_s=POLL_S), commands, clock)
-    job_id = launcher.submit(Job(("true",), tmp_path))
-    assert launcher.poll([job_id])[job_id].message == "is held; held"
-    clock.move(POLL_S)
-    launcher.poll([job_id])
-    assert [argv[:-1] for argv in asked[1:]] == [["qstat", "-E", "-x", "-f"], *2 * [["qstat", "-E", "-f"]]]
 
 
 def test_preview_shows_what_is_submitted(launcher, tmp_path):

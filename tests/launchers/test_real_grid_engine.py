@@ -1,6 +1,4 @@
-"""The real, private Grid Engine that tests start, which leaves nothing behind."""
-
-from pathlib import Path
+"""Jobs of the launcher on a real Grid Engine."""
 
 import pytest
 
@@ -10,7 +8,6 @@ from launchers.batch_systems.grid_engine import GRID_ENGINE
 from launchers.site import Site
 from tests.launchers.jobs import wait_for, wait_for_end, wait_for_output
 from tests.support.processes import left_in
-from tests.support.real_grid_engine import RealGridEngine
 
 pytestmark = [
     pytest.mark.full,
@@ -92,15 +89,3 @@ def test_jobs_outlive_the_master(launcher, grid_engine, folder):
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
     (folder / "go").touch()
     assert wait_for_end(launcher, job_id).exit_code == 3
-
-
-def test_nothing_is_left_of_it_when_it_ends(grid_engine, tmp_path):
-    with RealGridEngine() as other:
-        place = Path(other.environment["SGE_ROOT"])
-        assert other.jobs() == {}
-        script = tmp_path / "job.sh"
-        script.write_text(f"#!/bin/sh\n{ORPHAN}\n")
-        other.call("qsub", "-terse", "-cwd", "-S", "/bin/sh", "job.sh", cwd=tmp_path)
-        wait_for(lambda: left_in(tmp_path))
-    wait_for(lambda: left_in(tmp_path) == [])
-    assert not place.exists()

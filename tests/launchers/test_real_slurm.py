@@ -1,8 +1,6 @@
-"""The real, private Slurm that tests start, which leaves nothing behind."""
+"""Jobs of the launcher on a real Slurm."""
 
 import shlex
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,18 +12,14 @@ from launchers.batch_systems.slurm import NODE_KINDS, SLURM
 from launchers.mpi import MpiFlavour
 from launchers.mpi.srun import SRUN
 from launchers.mpi_command import mpi_argv
-from launchers.process_tree import descendants
 from launchers.site import Site
 from objectives import command
 from objectives.base import Context
-from tests.launchers.jobs import kill, wait_for, wait_for_end, wait_for_output
+from tests.launchers.jobs import wait_for, wait_for_end, wait_for_output
 from tests.support.processes import left_in
 from tests.support.real_slurm import CORES, RealSlurm
 
 pytestmark = pytest.mark.slow
-
-# Leaves its session and its parent, so that Slurm itself no longer finds it.
-ORPHAN = "#!/bin/sh\n(setsid sleep 1000 &)\n"
 
 
 @pytest.fixture
@@ -42,14 +36,6 @@ def submit(slurm: RealSlurm, folder: Path, script: str, *options: str) -> str:
     return slurm.call(*argv).stdout.strip()
 
 
-def test_job_runs_and_its_end_is_reported(slurm, folder):
-    good = submit(slurm, folder, "#!/bin/sh\npwd\n")
-    assert slurm.wait_for_state(good, "COMPLETED", "FAILED") == "COMPLETED"
-    assert (folder / "job.out").read_text() == f"{folder}\n"
-    bad = submit(slurm, folder, "#!/bin/sh\nexit 3\n")
-    assert slurm.wait_for_state(bad, "COMPLETED", "FAILED") == "FAILED"
-
-
 def test_srun_in_a_job_passes_its_environment_on(slurm, folder):
     # Open MPI starts its daemons on other nodes this way, with the PATH and libraries of the job's modules.
     own = {"PATH": f"/opt/mine:{slurm.environment['PATH']}", "OF_THE_JOB": "yes"}
@@ -58,16 +44,6 @@ def test_srun_in_a_job_passes_its_environment_on(slurm, folder):
     assert wait_for_end(launcher, job_id).exit_code == 0, (folder / "stderr").read_text()
     seen = (folder / "stdout").read_text().splitlines()
     assert {f"PATH={own['PATH']}", "OF_THE_JOB=yes", "OF_THE_SETUP=yes"} <= set(seen)
-
-
-def test_scancel_ends_a_job_that_runs_and_one_that_waits(slurm, folder):
-    sleeper = "#!/bin/sh\nexec sleep 1000\n"
-    runs = submit(slurm, folder, sleeper, "--ntasks=2")
-    waits = submit(slurm, folder, sleeper)
-    slurm.wait_for_state(runs, "RUNNING")
-    assert slurm.states()[waits] == "PENDING"
-    slurm.call("scancel", runs, waits)
-    assert slurm.wait_for_state(runs, "CANCELLED") == slurm.wait_for_state(waits, "CANCELLED")
 
 
 @pytest.mark.full
@@ -120,66 +96,3 @@ def test_ranks_of_a_job_on_the_second_node_of_an_allocation_run_there(slurm, fol
         number = submit(slurm, folder, script, "--partition=pair", "--nodes=2")
         assert slurm.wait_for_state(number, "COMPLETED", "FAILED") == "COMPLETED", (folder / "job.out").read_text()
         assert (folder / "job.out").read_text() == f"on {host}\n"
-
-
-@pytest.mark.full
-def test_next_test_finds_no_job_and_an_idle_node(slurm, folder):
-    running = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
-    slurm.wait_for_state(running, "RUNNING")
-    slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DRAIN", "Reason=test")
-    slurm.clear()
-    assert slurm.states()[running] == "CANCELLED"
-    assert slurm.wait_for_state(submit(slurm, folder, "#!/bin/sh\n:\n"), "COMPLETED") == "COMPLETED"
-
-
-@pytest.mark.full
-def test_commands_reach_only_this_slurm(slurm, folder):
-    job = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
-    seen = subprocess.run(["squeue", "--noheader", "--format=%i"], capture_output=True, text=True, check=True)
-    assert seen.stdout.split() == [job]
-    with RealSlurm() as other:
-        assert other.states() == {}
-        assert submit(other, folder, "#!/bin/sh\n:\n") == "1"
-    assert job in slurm.states()
-
-
-@pytest.mark.full
-def test_jobs_outlive_the_controller(slurm, folder):
-    job = submit(slurm, folder, "#!/bin/sh\nwhile ! [ -e go ]; do sleep 0.1; done\n")
-    slurm.wait_for_state(job, "RUNNING")
-    slurm.stop("slurmctld")
-    assert slurm.call("scontrol", "ping", check=False).returncode == 1
-    slurm.start("slurmctld")
-    (folder / "go").touch()
-    assert slurm.wait_for_state(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
-
-
-@pytest.mark.full
-def test_nothing_is_left_of_it_when_it_ends(slurm, folder):
-    with RealSlurm() as other:
-        place = Path(other.environment["SLURM_CONF"]).parent
-        other.wait_for_state(submit(other, folder, ORPHAN), "COMPLETED")
-        assert left_in(folder) != []
-    assert left_in(folder) == []
-    assert not place.exists()
-
-
-@pytest.mark.full
-def test_nothing_is_left_of_it_when_the_tests_are_killed(slurm, folder):
-    code = f"""
-import pathlib, time
-from tests.launchers.test_real_slurm import ORPHAN, submit
-from tests.support.real_slurm import RealSlurm
-with RealSlurm() as slurm:
-    slurm.wait_for_state(submit(slurm, pathlib.Path({str(folder)!r}), ORPHAN), "COMPLETED")
-    print(slurm.environment["SLURM_CONF"], flush=True)
-    time.sleep(1000)
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as tests:
-        place = Path(tests.stdout.readline().strip()).parent
-        processes = descendants(tests.pid)
-        assert len(processes) >= 4  # the keeper, munged, slurmctld, slurmd
-        kill(tests.pid)
-    wait_for(lambda: not place.exists())
-    assert left_in(folder) == []
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))

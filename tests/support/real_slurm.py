@@ -6,7 +6,6 @@ only the partition `pair` has the second one, which has less memory. There is no
 """
 
 import os
-import signal
 import socket
 from collections.abc import Mapping
 
@@ -119,11 +118,6 @@ class RealSlurm(PrivateScheduler):
             "slurmd-2": ["-D", "-N", self.second],
         }[daemon]
         self._spawn(daemon, [str(find_program(daemon.partition("-")[0])), *argv])
-
-    def stop(self, daemon: str, number: signal.Signals = signal.SIGTERM) -> None:
-        """Stop slurmctld or slurmd; jobs continue."""
-        os.kill(self.pids[daemon], number)
-        wait_for(lambda: self.has_ended(daemon), f"{daemon} to end", PATIENCE_S)
 
     def wait_until_idle(self) -> None:
         """Wait until no job runs and both nodes are ready for one.
