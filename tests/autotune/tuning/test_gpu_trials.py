@@ -25,29 +25,34 @@ esac
 """
 PROGRAM = """
 import os, sys, time
-from_s = time.time()
-time.sleep(0.4)
-print("seen", os.environ["CUDA_VISIBLE_DEVICES"], from_s, time.time())
-print("value", int(sys.argv[1]))
+from_s, card, x, seen = time.time(), os.environ["CUDA_VISIBLE_DEVICES"], int(sys.argv[1]), sys.argv[2]
+open(os.path.join(seen, card), "w").close()
+# The default runs alone; the others wait until two have run side by side.
+while x > 1 and len(os.listdir(seen)) < 2:
+    time.sleep(0.01)
+print("seen", card, from_s, time.time())
+print("value", x)
 """
 STUDY = """
 name = "cards"
 objective = "command"
 [options]
-argv = ["{python}", "{program}", "{{x}}"]
+argv = ["{python}", "{program}", "{{x}}", "{seen}"]
 gpus = 1
 metrics = [{{ name = "value", pattern = "value (\\\\d+)" }}]
 """
 
 
 def test_each_trial_sees_one_card_and_no_other_trial_has_it_meanwhile(tmp_path):
-    smi, program = tmp_path / "bin" / "nvidia-smi", tmp_path / "program.py"
+    smi, program, seen_cards = tmp_path / "bin" / "nvidia-smi", tmp_path / "program.py", tmp_path / "seen"
     smi.parent.mkdir()
+    seen_cards.mkdir()
     smi.write_text(SMI)
     smi.chmod(0o755)
     program.write_text(PROGRAM)
     (tmp_path / "cards.toml").write_text(
-        STUDY.format(python=sys.executable, program=program) + quick_sections(trials=6, workers=2, high=6)
+        STUDY.format(python=sys.executable, program=program, seen=seen_cards)
+        + quick_sections(trials=6, workers=2, high=6)
     )
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     environment["PATH"] = f"{smi.parent}:{environment['PATH']}"
