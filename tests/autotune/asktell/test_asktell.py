@@ -242,6 +242,7 @@ def test_only_studies_of_other_programs_are_opened(sqlite):
         AskTell.open(external(options={"argv": ["true"], "metrics": [{"name": "time_s"}]}), sqlite)
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (

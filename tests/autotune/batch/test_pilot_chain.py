@@ -35,6 +35,7 @@ def script_in(folder: Path, system: str) -> Path:
     return script
 
 
+@pytest.mark.slow
 def test_each_job_goes_on_after_the_one_before_and_the_last_finds_nothing_to_do(cluster, tmp_path):
     numbers = submit_chain(cluster.kind, script_in(tmp_path, cluster.kind), 3)
     wait_for(lambda: not cluster.state.active())

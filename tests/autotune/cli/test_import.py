@@ -58,6 +58,7 @@ def test_a_dry_run_touches_nothing(storage, rows):
     assert not Path(storage).exists()
 
 
+@pytest.mark.slow
 def test_json_for_other_programs(storage):
     said = json.loads(run_import(str(OUTPUTS), "--machine", "gadi", "--storage", storage, "--json").stdout)
     assert said["rows"] == said["new"] == said["values"] + said["bounds"] + said["failures"]

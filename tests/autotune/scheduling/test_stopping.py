@@ -48,6 +48,7 @@ def simulation(value_of, space=SQUARE, *, caps=False, **budget):
     return Simulation.of(space, SimulatedExecutor(value_of, 0), study)
 
 
+@pytest.mark.slow
 def test_a_flat_space_is_left_early_and_the_same_command_does_nothing():
     simulated = simulation(flat)
     assert simulated.tune() is Ending.PAYS_NO_MORE

@@ -50,6 +50,7 @@ def test_hyperband_trains_as_its_table_says_and_continues_from_checkpoints(tmp_p
     assert not list((tmp_path / "runs" / "checkpoints").glob("*/*"))
 
 
+@pytest.mark.slow
 def test_the_best_is_found_with_a_fraction_of_the_steps(tmp_path):
     executor = TrainingExecutor()
     store, _, runner = training_session(tmp_path, executor, training_study(40), model=False)
@@ -325,6 +326,7 @@ def test_a_default_that_fails_before_any_other_has_worked_ends_the_study_at_once
     assert len(store.runs()) == 1
 
 
+@pytest.mark.slow
 def test_nothing_stays_open_when_the_space_is_exhausted(tmp_path):
     store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(60, rule="asha"), model=False)
     assert runner.tune() is Ending.EXHAUSTED

@@ -17,6 +17,7 @@ def study(space, seed=0, **options):
     return optuna.create_study(sampler=ValidSetSampler(space, seed=seed, **options))
 
 
+@pytest.mark.slow
 def test_a_failing_region_is_avoided():
     space = Space([Integer.range("x", 0, 99, default=99), Integer.range("y", 0, 9, default=9)])
     searched = study(space)

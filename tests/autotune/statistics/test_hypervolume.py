@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from autotune.statistics.hypervolume import Hypervolume
 
-fronts = st.integers(2, 4).flatmap(lambda width: st.lists(st.tuples(*[st.integers(0, 6)] * width), max_size=7))
+fronts = st.integers(2, 4).flatmap(lambda width: st.lists(st.tuples(*[st.integers(0, 6)] * width), max_size=5))
 
 
 def by_inclusion_and_exclusion(points, ends):

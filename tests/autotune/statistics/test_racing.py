@@ -3,7 +3,7 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from autotune.statistics.mixed_model import MeasuredRun, Spread, fit
@@ -14,6 +14,8 @@ RULES = RaceRules(min_runs=1, max_runs=8, error_rate=0.1, min_gain=0.01)
 INCUMBENT, CHALLENGER = 0, 1
 
 values = st.floats(-1, 1)
+# Each example fits a model.
+few = settings(max_examples=30)
 
 
 def known(incumbent, challenger, statistic="median", noise=NOISE):
@@ -69,9 +71,10 @@ def test_a_clearly_slower_challenger_costs_one_run_and_a_tie_more():
 
 
 def test_a_clearly_better_challenger_wins_at_once():
-    assert {(found, runs) for found, runs, _ in races(lambda rng: -0.3)} == {(Standing.WON, 1)}
+    assert {(found, runs) for found, runs, _ in races(lambda rng: -0.3, count=50)} == {(Standing.WON, 1)}
 
 
+@few
 @given(st.lists(values, min_size=1, max_size=12), st.lists(values, min_size=1, max_size=8), st.integers(1, 8))
 def test_no_race_goes_on_after_the_greatest_number_of_runs(incumbent, challenger, max_runs):
     rules = replace(RULES, max_runs=max_runs)
@@ -92,6 +95,7 @@ def test_a_gain_that_does_not_matter_is_no_win(gain, found):
     assert standing(known([0.0] * 8, [-gain] * 8), CHALLENGER, INCUMBENT, RULES) is found
 
 
+@few
 @given(st.lists(values, min_size=1, max_size=8), st.lists(values, max_size=1), st.floats(0.01, 0.4))
 def test_the_cap_is_where_one_more_run_makes_the_challenger_lose(incumbent, before, error_rate):
     rules = replace(RULES, error_rate=error_rate)
@@ -102,6 +106,7 @@ def test_the_cap_is_where_one_more_run_makes_the_challenger_lose(incumbent, befo
     assert standing(below, CHALLENGER, INCUMBENT, rules) is not Standing.LOST
 
 
+@few
 @given(
     st.lists(values, min_size=1, max_size=8),
     st.lists(values, min_size=2, max_size=7),
@@ -121,6 +126,7 @@ def test_a_run_that_cannot_change_the_median_has_no_cap():
     assert losing_value(found, CHALLENGER, INCUMBENT, 0, RULES) == inf
 
 
+@few
 @given(st.integers(0, 2**32 - 1))
 def test_in_a_slow_block_a_first_run_may_take_longer(seed):
     rng = np.random.default_rng(seed)

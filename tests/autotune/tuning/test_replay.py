@@ -114,7 +114,7 @@ def test_the_same_seed_is_the_same_study_and_another_is_another(tmp_path):
     assert first != other
 
 
-@pytest.mark.parametrize("after", [1, 7, 16])
+@pytest.mark.parametrize("after", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 16))])
 def test_an_interrupted_replay_goes_on_with_the_same_draws(tmp_path, monkeypatch, after):
     (tmp_path / "whole").mkdir()
     (tmp_path / "parts").mkdir()
@@ -316,6 +316,7 @@ def test_a_budget_is_what_was_known_before_the_next_trial():
     assert runs_within_budget(runs, 9) == runs
 
 
+@pytest.mark.slow
 def test_a_larger_budget_finds_more_and_costs_more(tmp_path):
     study = study_file(tmp_path, sampler={"name": "random"})
     prepared = prepare(study, this_machine(), local_launcher(), tmp_path / "plan")

@@ -145,6 +145,7 @@ def test_the_pairs_behind_a_decision_table_stay_too(study):
     assert folders(study) == ["00004"]
 
 
+@pytest.mark.slow
 def test_a_paused_trial_keeps_its_folders_as_long_as_it_has_a_checkpoint(study):
     paused = study.store.runs()[2]
     more = replace(paused, steps=1, of=9)

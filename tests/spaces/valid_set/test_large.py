@@ -67,6 +67,7 @@ def test_what_cannot_be_listed_is_counted_and_sampled():
     assert chi_square_is_plausible(observed, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listable", [True, False])
 def test_samples_are_uniform(listable):
     tied = [Integer.range("a", 1, 6), Integer.range("b", 1, 6), Integer.range("c", 1, 3, optional=True)]
