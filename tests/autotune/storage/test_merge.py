@@ -117,7 +117,6 @@ def test_copies_that_both_went_on_are_refused_and_the_target_is_as_it_was(ada, b
     assert [(study.name, study.trials()) for study in open_stored_studies(address)] == before
 
 
-@pytest.mark.slow
 def test_a_default_that_failed_and_was_set_aside_is_merged_again(tmp_path, address):
     url = url_of(tmp_path, "ada.db")
     store = StudyStore.create(url, "paper", definition(SPACE))
@@ -138,7 +137,6 @@ def corrected(url, seconds):
     store.correct_runs(RunCorrections(outcomes={key: took(seconds)}, attributes={VERDICT: None}))
 
 
-@pytest.mark.slow
 def test_runs_that_were_read_again_replace_those_of_an_older_copy(ada, address, tmp_path):
     StudyStore.read(ada, "paper", read_only=False).set_attribute(VERDICT, {"any": 1.5})
     older = url_of(tmp_path, "older.db")

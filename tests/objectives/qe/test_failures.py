@@ -157,12 +157,15 @@ def test_nothing_at_all(ending):
     assert failure(Output("", "", output.status, output.folder)).code == "qe.no-output"
 
 
-def test_an_unknown_routine_has_a_code_of_its_own():
+def test_an_unknown_routine_has_a_code_of_its_own(ending):
     text = (
         " %%%%%%%%%%%%%%\n     Error in routine  cdiaghg (117):\n      S matrix not positive definite\n %%%%%%%%%%%%%%"
     )
     (error,) = program_errors(text)
     assert (error.routine, error.code, error.message) == ("cdiaghg", 117, "S matrix not positive definite")
+    output = ending("signal-9", 1)
+    unknown = text.replace("cdiaghg", "New Routine").replace("S matrix not positive definite", "never seen")
+    assert failure(Output(unknown, "", output.status, output.folder)).code == "qe.error.new_routine"
 
 
 def test_interleaved_ranks_count_once(ending):
