@@ -1,4 +1,10 @@
-"""Parsing of what batch systems of several versions print."""
+"""The stand-ins may print only texts with a source: the batch system's source code or a real installation."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -6,10 +12,72 @@ from launchers import JobState
 from launchers.batch_systems.flux import FLUX
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
-from tests.launchers.fakes import flux_answers
-from tests.launchers.fakes.pbs_answers import ANSWERS, VERSIONS
-from tests.launchers.fakes.slurm_answers import SHOWN, WAITING
+from tests.launchers.fakes import flux, flux_answers, grid_engine, grid_engine_answers, lsf, lsf_answers, pbs, slurm
+from tests.launchers.fakes.answers import Answers
+from tests.launchers.fakes.pbs_answers import ANSWERS, COMMENTS, ENDS, HELD, REFUSALS, VERSIONS
+from tests.launchers.fakes.slurm_answers import ANSWERS as SLURMS
+from tests.launchers.fakes.slurm_answers import FINAL, PASSING, SHOWN, WAITING
 from tests.launchers.fakes.slurm_answers import VERSIONS as SLURM_VERSIONS
+
+# A source is a file of the batch system's own repository or another one, a manual page, or a witness.
+SOURCE = re.compile(
+    r"(src|doc|source)/[\w./-]+\.\w+( of [\w/-]+)?|getopt\(3\)|argparse|issue \d+ of [\w./-]+"
+    r"|seen (on|by users of) [\w ]+ \d\S+|manual of [\w .-]+"
+)
+STAND_INS = {
+    slurm: (SLURMS, SHOWN),
+    pbs: (ANSWERS, COMMENTS),
+    grid_engine: (grid_engine_answers.ANSWERS,),
+    lsf: (lsf_answers.ANSWERS, lsf_answers.SHOWN),
+    flux: (flux_answers.ANSWERS, flux_answers.SHOWN),
+}
+# About what the stand-in itself cannot do.
+OWN = ("this stand-in",)
+
+
+@pytest.fixture(params=STAND_INS, ids=lambda module: module.__name__.rpartition(".")[2])
+def stand_in(request) -> ModuleType:
+    return request.param
+
+
+def test_every_answer_has_its_source(stand_in):
+    for answers in STAND_INS[stand_in]:
+        for answer in answers.every():
+            assert SOURCE.fullmatch(answer.source), answer
+            assert {answer.since, answer.until} <= {"", *answers.versions}, answer
+
+
+def test_every_version_has_one_answer_to_a_name(stand_in):
+    for answers in STAND_INS[stand_in]:
+        for name, said in answers.by_name.items():
+            alone = [Answers(answers.versions, {name: one}) for one in (said if isinstance(said, tuple) else (said,))]
+            for version in answers.versions:
+                assert sum(name in one.of(version) for one in alone) <= 1, (name, version)
+
+
+def test_stand_in_prints_only_answers_with_a_source(stand_in):
+    tree = ast.parse(Path(stand_in.__file__).read_text())
+    said = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"RefusedError", "print"}:
+            said += list(_texts(node))
+    assert [text for text in said if " " in text and not any(own in text for own in OWN)] == []
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """Return the texts in a call, without names of answers."""
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+        elif not (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "text"):
+            yield from _texts(part)
+
+
+def test_ends_and_comments_are_of_the_same_jobs():
+    others = {"queued", "queue stopped", "never", "deleted before", "running", "finished", "failed", *HELD}
+    assert set(COMMENTS.by_name) - others <= set(ENDS)
+    assert set(ANSWERS.by_name) >= REFUSALS
+    assert set(SLURMS.by_name) >= PASSING | FINAL
 
 
 @pytest.mark.parametrize("version", VERSIONS)

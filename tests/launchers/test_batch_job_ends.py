@@ -167,6 +167,18 @@ def test_job_that_was_told_to_end_is_not_lost_without_a_report(queue, submit, lo
     assert (status.state, status.reason, status.usage.elapsed_s) == (*expected, 2.0)
 
 
+def test_forgotten_job_without_a_status_is_lost_after_the_patience(launcher, queue, clock, submit, look):
+    job_id, _ = submit()
+    queue.states.clear()
+    assert look(job_id).state is JobState.RUNNING
+    clock.move(PATIENCE_S - POLL_S - 1)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    clock.move(POLL_S + 1)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING  # it is deleted despite the answer
+    status = look(job_id)
+    assert (status.state, "knows nothing of job 1" in status.message) == (JobState.LOST, True)
+
+
 def test_job_is_given_up_when_the_patience_is_over(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.states.clear()
@@ -209,6 +221,27 @@ def test_job_is_not_given_up_while_it_cannot_be_deleted(launcher, queue, clock, 
     launcher.poll([job_id])
     clock.move(POLL_S)
     assert launcher.poll([job_id])[job_id].state is JobState.LOST
+
+
+def test_job_that_comes_back_is_waited_for_again(launcher, queue, clock, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states.clear()
+    assert look(job_id).state is JobState.RUNNING
+    queue.states["1"] = "RUNNING"
+    assert look(job_id).state is JobState.RUNNING
+    queue.states.clear()
+    clock.move(10 * PATIENCE_S)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+
+
+def test_status_may_appear_late(launcher, queue, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = "COMPLETED"
+    assert look(job_id).state is JobState.RUNNING
+    end(folder, exit_code=0)
+    assert launcher.poll([job_id])[job_id].reason is EndReason.EXITED
 
 
 def test_script_that_ended_early_is_quoted(queue, clock, submit, look):

@@ -291,6 +291,86 @@ def test_ranks_that_share_a_node_are_not_bound_though_a_mask_keeps_their_job_to_
     assert (folder / "stdout").read_text() == "-np 2 --bind-to none a.out\n"
 
 
+@pytest.mark.parametrize(
+    ("kind", "argv", "code", "says"),
+    [
+        ("slurm", ("sbatch", "--nosuch", "script"), 255, "sbatch: unrecognized option '--nosuch'"),
+        ("slurm", ("sbatch", "missing"), 1, "Unable to open file missing"),
+        ("slurm", ("sbatch", "-t", "abc", "script"), 255, "Invalid --time specification"),
+        ("slurm", ("sbatch", "-n", "0", "script"), 1, 'Invalid numeric value "0" for --ntasks.'),
+        ("slurm", ("sbatch", "-n", "99", "script"), 1, "More processors requested than permitted"),
+        ("slurm", ("squeue", "--noheader", "--states=all", "--format=%i", "--jobs=9"), 1, "Invalid job id specified"),
+        ("slurm", ("squeue", "--frob"), 1, "unrecognized option"),
+        ("slurm", ("scancel", "abc"), 1, "Invalid job id abc"),
+        ("slurm", ("scancel", "9"), 0, ""),
+        ("pbs", ("qsub", "-B", "script"), 2, "invalid option -- 'B'"),
+        ("pbs", ("qsub", "-l", "storage=a", "script"), 187, "Unknown resource Resource_List.storage"),
+        ("pbs", ("qsub", "-l", "select=1", "-l", "ncpus=1", "script"), 5, "cannot be used with"),
+        ("pbs", ("qsub", "-l", "qos=high", "script"), 187, "Unknown resource Resource_List.qos"),
+        ("pbs", ("qsub", "-l", "walltime=soon", "script"), 166, "Illegal attribute or resource value"),
+        ("pbs", ("qsub", "-N", "1 a", "script"), 2, "illegal -N value"),
+        ("pbs", ("qstat", "-f", "9.pbshost"), 153, "Unknown Job Id 9.pbshost"),
+        ("pbs", ("qdel", "9.pbshost"), 153, "Unknown Job Id 9.pbshost"),
+        ("grid-engine", ("qsub", "missing"), 14, "error opening missing: No such file or directory"),
+        ("grid-engine", ("qsub", "-zz", "script"), 2, 'invalid option argument "-zz"'),
+        ("grid-engine", ("qsub", "-cwd", "-N", "1x", "script"), 1, "cannot start with a digit"),
+        ("grid-engine", ("qsub", "-cwd", "-l", "nosuch=1", "script"), 1, 'unknown resource "nosuch"'),
+        ("grid-engine", ("qsub", "-cwd", "-pe", "nosuch", "2", "script"), 1, '"nosuch" does not exist'),
+        ("lsf", ("bsub", "-frob"), 255, "this stand-in does not know -frob"),
+        ("lsf", ("bkill", "9"), 255, "No matching job found"),
+        ("flux", ("flux", "frob"), 1, "is not a flux command"),
+        ("flux", ("flux", "batch", "--frob", "script"), 2, "unrecognized arguments"),
+    ],
+)
+def test_stand_in_refuses_what_it_does_not_know(kind, argv, code, says, tmp_path):
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    with FakeCluster(kind) as cluster:
+        done = subprocess.run(
+            [cluster.bin / argv[0], *argv[1:]], cwd=tmp_path, capture_output=True, text=True, check=False, input=""
+        )
+        assert (done.returncode, says in done.stderr) == (code, True), done.stderr
+        assert cluster.state.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("slurm", "#SBATCH --frob=1"),
+        ("pbs", "#PBS -l wd"),
+        ("grid-engine", "#$ -zz"),
+        ("lsf", "#BSUB -frob"),
+        ("flux", "#flux: --frob"),
+    ],
+)
+def test_stand_in_refuses_directives_that_it_does_not_know(kind, line, tmp_path):
+    (tmp_path / "script").write_text(f"#!/bin/sh\n{line}\n")
+    argv = {
+        "slurm": ("sbatch", "script"),
+        "pbs": ("qsub", "script"),
+        "grid-engine": ("qsub", "script"),
+        "lsf": ("bsub",),
+        "flux": ("flux", "batch", "script"),
+    }
+    with FakeCluster(kind) as cluster:
+        program, *words = argv[kind]
+        with (tmp_path / "script").open() as script:
+            done = subprocess.run(
+                [cluster.bin / program, *words], cwd=tmp_path, stdin=script, capture_output=True, check=False
+            )
+        assert done.returncode != 0
+        assert cluster.state.jobs() == []
+
+
+def test_stand_in_leaves_nothing_behind(tmp_path):
+    with FakeCluster("slurm") as cluster:
+        (tmp_path / "script").write_text(f"#!/bin/sh\n{shlex.join(python(STUBBORN % 1000))}\n")
+        subprocess.run([cluster.bin / "sbatch", "script"], cwd=tmp_path, capture_output=True, check=True)
+        wait_for((tmp_path / "grandchild").exists)
+        assert left_in(tmp_path)
+    assert left_in(tmp_path) == []
+    assert not cluster.bin.exists()
+
+
 def test_gadis_own_form_is_one_that_gadi_takes(folder, monkeypatch):
     site = Site(**(vars(GADI) | {"modules": (), "python": Site("pbs").python, "poll_s": 0.05}))
     job = Job(("sh", "-c", "echo $NCPUS"), folder, resources=Resources(cores=2))

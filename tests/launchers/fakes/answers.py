@@ -36,6 +36,10 @@ class Answers:
     versions: tuple[str, ...]
     by_name: Mapping[str, Answer | tuple[Answer, ...]]
 
+    def every(self) -> list[Answer]:
+        """Return all answers, of all versions."""
+        return [answer for said in self.by_name.values() for answer in (said if isinstance(said, tuple) else (said,))]
+
     def of(self, version: str | None) -> dict[str, Answer]:
         """Return what a version says, by name; None is the newest."""
         at = self.versions.index(version or self.versions[-1])
