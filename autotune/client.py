@@ -162,9 +162,12 @@ class Client:
         """Make this number of further trials of a study that does not run."""
         return self._call("POST", _path(name, "extend"), {"trials": trials})
 
-    def confirm(self, name: str, pairs: int | None = None) -> Json:
-        """Compare the winner of a study that does not run with the default in fresh runs, in `pairs` pairs in all."""
-        return self._call("POST", _path(name, "confirm"), {"pairs": pairs})
+    def confirm(self, name: str, pairs: int | None = None, weights: str | None = None) -> Json:
+        """Compare the winner of a study that does not run with the default in fresh runs, in `pairs` pairs in all.
+
+        For a trade-off, `weights` such as `time_s=2,energy_j=1` choose the point of its front.
+        """
+        return self._call("POST", _path(name, "confirm"), {"pairs": pairs, "weights": weights})
 
     def ablate(self, name: str) -> Json:
         """Measure the worth of each changed option of the winner; `ablation` returns the result."""

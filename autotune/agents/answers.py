@@ -62,7 +62,7 @@ class Value(Answer):
 
 
 class Study(Answer):
-    """A study. A `speed_up` without an `interval` is not confirmed. Times are in seconds."""
+    """A study. `best` is of tuning and its `speed_up` not confirmed until there is an `interval`; then of fresh runs."""
 
     name: str
     state: str
@@ -128,6 +128,31 @@ class Items(Answer):
     """A list; a text at its end says how many more there are."""
 
     items: list[dict[str, Any] | str] | None = None
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of a model in few words: an agent reads all schemas before its first call."""
+    schema: dict[str, Any] = _short_schema(model.model_json_schema())
+    return schema
+
+
+def _short_schema(schema: Any) -> Any:  # noqa: ANN401  JSON
+    """Return a schema without titles, and without fields that are null: empty fields are left out."""
+    if isinstance(schema, list):
+        return [_short_schema(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {key: value for key, value in schema.items() if key != "title" and value is not True}
+    for key in {"properties", "$defs"} & kept.keys():
+        kept[key] = {name: _short_schema(_not_null(one)) for name, one in schema[key].items()}
+    return {key: value if key in {"properties", "$defs"} else _short_schema(value) for key, value in kept.items()}
+
+
+def _not_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = [one for one in field.get("anyOf", ()) if one != {"type": "null"}]
+    left_out = {"anyOf"} | ({"default"} if field.get("default", "") is None else set())
+    kept = {key: value for key, value in field.items() if key not in left_out}
+    return kept | ({"anyOf": choices} if len(choices) > 1 else choices[0] if choices else {})
 
 
 def structured(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mcp.server.stdio import stdio_server
 from pydantic import ValidationError
 
 from autotune import __version__
-from autotune.agents.answers import as_text, structured
+from autotune.agents.answers import as_text, schema_of, structured
 from autotune.agents.tools import TOOLS, Tool, ToolContext
 from autotune.client import Client, ServiceError
 from autotune.errors import AutotuneError
@@ -66,7 +66,7 @@ class Agent:
                 name=tool.name,
                 description=tool.description,
                 input_schema=self._schema(tool),
-                output_schema=tool.answer.model_json_schema(),
+                output_schema=schema_of(tool.answer),
                 annotations=types.ToolAnnotations(
                     read_only_hint=tool.scope is Scope.LOOK, destructive_hint=False, open_world_hint=False
                 ),
@@ -93,7 +93,8 @@ class Agent:
             return _refusal(f"the service does not answer ({why}): its owner can start it with `autotune serve`")
 
     def _schema(self, tool: Tool) -> dict[str, Any]:
-        schema = tool.arguments.model_json_schema()
+        schema = schema_of(tool.arguments)
+        schema.pop("description", None)  # the tool has one
         spaces = self._spaces() if tool.name == "suggest" else []
         if spaces:
             schema["properties"]["configuration"] = {"anyOf": [*spaces, {"type": "object"}]}

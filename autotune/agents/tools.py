@@ -65,9 +65,10 @@ def _studies(context: ToolContext, of: given.StudiesArguments) -> Json:
 
 
 def _in_short(study: Json) -> Json:
-    metric = study["metric"]
+    metric, fresh = study["metric"], study["fresh"]
+    best = {} if fresh is None else {"best": fresh["best"]}
     direction = "" if metric is None else f"{metric['direction']} {metric['name']} [{metric['unit'] or 1}]"
-    return {**_only(study, _IN_SHORT), "metric": direction}
+    return {**_only(study, _IN_SHORT), **best, "metric": direction}
 
 
 def _only(found: Json, names: tuple[str, ...]) -> Json:
@@ -89,7 +90,7 @@ def _status(context: ToolContext, of: given.StatusArguments) -> Json:
     return {
         **_in_short(study),
         **_only(study, _IN_FULL),
-        "default": study["baseline"],
+        "default": study["baseline"] if study["fresh"] is None else study["fresh"]["default"],
         "incumbent": study["incumbent"] and _only(study["incumbent"], _OF_TRIAL),
         "front_points": [_only(point, ("trial", "configuration", "values")) for point in study["front_points"]],
         "running": len(study["running"]),

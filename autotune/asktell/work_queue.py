@@ -24,14 +24,14 @@ from autotune.errors import AutotuneError
 from autotune.execution.executor import Executor
 from autotune.execution.task import PREEMPTED, Task
 from autotune.records.outcome import Outcome
-from autotune.records.study import Run
+from autotune.records.study import REPORTER, Run
 from autotune.statistics.standings import Standings
 from autotune.storage.leases import Lease, LeaseBook, NewLease
 from objectives.base import FailureKind
 
 # After this time in seconds, requests are handled again, even if more proposals are due.
 _SLICE_S = 0.05
-_WHO, _CORES, _ELSEWHERE = "who", "cores", "elsewhere"
+_CORES, _ELSEWHERE = "cores", "elsewhere"
 
 MOST_LAPSED = 5
 """After this many lapsed leases in a row, a configuration counts as one that crashes its clients."""
@@ -194,7 +194,7 @@ class WorkQueue(Executor):
         """Return the resources and the host of a run, as far as its client reported them."""
         details = outcome.details
         resources = job["resources"] | {"cores": details.get(_CORES, 1)}
-        return {"resources": resources | {"hosts": [details.get(_WHO) or _ELSEWHERE]}}
+        return {"resources": resources | {"hosts": [details.get(REPORTER) or _ELSEWHERE]}}
 
     # The executor.
 
@@ -363,7 +363,7 @@ class WorkQueue(Executor):
         cappable = purpose.series.is_tuning and purpose.trial != (default.number if default is not None else 0)
         report = request.report
         outcome = report.outcome(out.task.objective, self.clock() - ticket.asked_at, cappable=cappable)  # type: ignore[arg-type]
-        facts = {LEASE: ticket.lease, DIGEST: report.digest, _WHO: ticket.who, _CORES: report.cores}
+        facts = {LEASE: ticket.lease, DIGEST: report.digest, REPORTER: ticket.who, _CORES: report.cores}
         return replace(outcome, details=facts, attempts=out.task.attempt)
 
     def _end_early_reports(self) -> list[tuple[Task, Outcome]]:

@@ -22,6 +22,7 @@ from spaces import Configuration
 _SURE = 1.2
 # Terms that lines about runs use, and their legend.
 _LEGEND = {
+    re.compile(r"\bset aside\b"): "set aside: others took more than the noise of the study allows, so the run does not count",
     re.compile(r"\btaken \d+%"): "taken: the share of the run's time that other processes took from it",
     re.compile(r"\blooks [\d.e+]+x"): "looks: speed-up over the default by the runs of tuning, not confirmed",
 }
@@ -188,8 +189,7 @@ class LiveDisplay(PlainDisplay):
         self._live.start()
 
     def waits(self, text: str) -> None:
-        """Print a line above the panel, and show it in the panel until the wait is over."""
-        self.line(text)
+        """Show it in the panel until the wait is over."""
         self._live.update(Text(text, style="bold"))
 
     def update(self, status: Status) -> None:

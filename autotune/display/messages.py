@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from autotune.execution.segments import curve_of
 from autotune.formatting import configuration_text, output_folder, quantity
 from autotune.records.limit import breaches, breaks, metrics_of_run
-from autotune.records.outcome import Outcome
+from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.study import STOPPED, Run, TrialRecord
 from autotune.statistics.standings import Standings
 from launchers.noise.disturbance import NOTABLE_SHARE
@@ -89,6 +89,11 @@ def _taken(outcome: Outcome) -> str:
     """Return the share of a run's time that other processes took, if it was notable."""
     share = outcome.disturbance.taken_share
     return f", taken {share:.0%}" if share is not None and share >= NOTABLE_SHARE else ""
+
+
+def retry_reason(outcome: Outcome) -> str:
+    """Return why a run is made again, in short if others disturbed it: on a shared machine many are."""
+    return f"set aside{_taken(outcome)}" if outcome.code == DISTURBED else outcome.message
 
 
 def failure_summary(ended: list[TrialRecord]) -> str:

@@ -343,8 +343,9 @@ class _Check:
             job = replace(job, resources=replace(job.resources, cpus=cpus))
             self.report.job = job
             self._check_duet(study, plan, job)
-            if plan.runs == "launched":
-                self.report.warnings += uncopied_files(job, self.folders)
+            if plan.runs != "launched":
+                return
+            self.report.warnings += uncopied_files(job, self.folders)
             as_jobs = study.launcher.submits_jobs
             missing = missing_values(plan, self.report.space, study.whole_steps, as_jobs=as_jobs)
             if as_jobs:

@@ -27,6 +27,10 @@ STOPPED = "stopped"
 """The detail of a run that was stopped because it was worse than others at its step."""
 
 
+REPORTER = "who"
+"""The detail of a run that another program made: the client that reported it; empty for the study's own user."""
+
+
 class State(StrEnum):
     """The state of a trial.
 

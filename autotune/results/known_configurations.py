@@ -8,6 +8,7 @@ from typing import Any
 from autotune.formatting import quantity, without_rounding_error
 from autotune.performance.measurements.dataset import setting_of
 from autotune.records.limit import breaks
+from autotune.records.study import REPORTER
 from autotune.results.summary import Summary, summarise
 from autotune.storage.damage import left_out_if_damaged
 from autotune.storage.readable_study import ReadableStudy
@@ -40,8 +41,8 @@ class KnownConfiguration:
         trials: The number of settled trials of its study.
         runs: The number of complete runs of the configuration.
         when: When the newest of these runs began.
-        who: The user who started that run; empty if not known.
-        host: The host of that run.
+        who: The user who started that run, or the client that reported it; empty if not known.
+        host: The host of that run; empty if another program made it.
     """
 
     program: str
@@ -164,6 +165,9 @@ def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfigur
         speed_up = None
     runs = [run for run in store.runs() if run.outcome.complete and dict(run.configuration) == dict(best.configuration)]
     newest = max(runs, key=lambda run: run.started, default=None)
+    who, host = ("", "") if newest is None else (newest.session.get("user", ""), newest.host)
+    if newest is not None and summary.definition.is_asktell:
+        who, host = newest.outcome.details.get(REPORTER) or who, ""
     metric = standings.metric
     return KnownConfiguration(
         program=setting.program,
@@ -190,6 +194,6 @@ def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfigur
         trials=summary.finished,
         runs=len(runs),
         when=newest.started[:19] if newest is not None else "",
-        who=newest.session.get("user", "") if newest is not None else "",
-        host=newest.host if newest is not None else "",
+        who=who,
+        host=host,
     )

@@ -17,6 +17,7 @@ from autotune.comparison.findings import (
 )
 from autotune.comparison.input_verdicts import InputVerdict, input_lines, input_verdicts
 from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limit_verdict
+from autotune.comparison.pairs import Pairs
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
 from autotune.errors import AutotuneError, NothingWorkedError
 from autotune.execution.segments import curve_of
@@ -132,6 +133,11 @@ class Summary:
     def present_verdict(self) -> Verdict | None:
         """The verdict; None if a better trial has been found since."""
         return self.verdict if self.verdict is not None and is_about(self.verdict, self.standings) else None
+
+    @property
+    def fresh_pairs(self) -> Pairs:
+        """The values of the default and the winner in the pairs of fresh runs behind the verdict; empty without one."""
+        return () if self.present_verdict is None else self.present_verdict.pairs
 
     @property
     def best(self) -> TrialRecord | None:
@@ -454,6 +460,20 @@ class FrontSummary(Summary):
         """The verdict on the preferred point; None without a verdict or a preferred point."""
         preferred = self.preference.point.trial if self.preference is not None else None
         return next((verdict for verdict in self.confirmed if verdict.trial == preferred), None)
+
+    @property
+    def speed_up(self) -> SpeedUp | None:
+        """The speed-up of the preferred point by the first metric, by its verdict if there is one."""
+        verdict = self.point_verdict
+        if verdict is None or not verdict.known or not verdict.metrics[0].has_ratio:
+            return super().speed_up
+        ratio, low, high = verdict.metrics[0].interval(verdict.confidence)
+        return SpeedUp(ratio, (low, high))
+
+    @property
+    def fresh_pairs(self) -> Pairs:
+        """The values of the default and the preferred point in their pairs of fresh runs, by the first metric."""
+        return () if self.point_verdict is None else self.point_verdict.metrics[0].pairs
 
     def is_judged(self, settings: VerdictSection) -> bool:
         """Whether the preferred point needs no more pairs; also true without a preferred point."""

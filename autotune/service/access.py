@@ -137,7 +137,7 @@ class AccessControl:
         return await self._with_token(scope, token)
 
     def _own(self, scope: Scope) -> CallerKind:
-        scope["state"]["by"] = "this user"
+        scope["state"]["by"] = CallerKind.OWN.value
         return CallerKind.OWN
 
     async def _with_token(self, scope: Scope, token: str) -> CallerKind | Refusal:

@@ -270,7 +270,7 @@ def _overrides(order: Order) -> list[str]:
         "budget.workers": order.workers,
         "sampler.seed": order.seed,
     }
-    return [f"{key}={value}" for key, value in overrides.items() if value is not None]
+    return [*(f"{key}={value}" for key, value in overrides.items() if value is not None), *order.changes]
 
 
 def _log_line_of(name: str) -> Any:  # noqa: ANN401  a function of one text

@@ -18,21 +18,23 @@ from autotune.records.labels import Labels
 from autotune.results.estimate import Estimate
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
+from autotune.service.callers import CallerKind
 from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.hub import LIST, News, TopicFailures
 from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.budgets import Budget
-from autotune.service.models.orders import NewStudy
+from autotune.service.models.orders import MOST_PAIRS, Comparison, NewStudy
 from autotune.service.models.studies import Known, RunningRun, StudyBrief, StudyDetail
 from autotune.service.ordering import free_name, new_study_or_none, order_like, order_of
 from autotune.service.problems import ProblemError
 from autotune.service.study_manager import ReadOnlyManager, StudyManager
-from autotune.service.summaries import StudySummaries, detail_of
+from autotune.service.summaries import StudySummaries
 from autotune.storage.address import lock_path
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import DesiredState, NameTakenError, Order, StateName, StudyState, StudySupervisor, Task
 
 _NOT_OF_CATALOGUE = "it was not started from a study in the catalogue, so it cannot be resumed here"
+_NO_NAME = frozenset({"", CallerKind.OWN.value})
 _ACTIVE = frozenset({"running", "waiting", "pausing", "stopping", "open"})
 _WILL_COMPARE = "When the budget is used, the best is compared with the default in fresh runs."
 _RUN_BY_OTHERS = "other programs make its runs, also those that compare the winner with the default"
@@ -140,8 +142,13 @@ class Studies:
         return AnswerKey(name, version, asked)
 
     def known(self) -> list[Known]:
-        """Return what is known to work: the best configuration of each program on each machine."""
-        return self._summaries.known()
+        """Return the best configuration of each program on each machine, with who ordered its study, if known."""
+        snapshot = self.snapshot()
+        orders = [(known, snapshot.state(known.study).order) for known in self._summaries.known()]
+        return [
+            known.model_copy(update={"who": order.by}) if order is not None and order.by not in _NO_NAME else known
+            for known, order in orders
+        ]
 
     def name_of(self, new: NewStudy, budget: Budget | None) -> str:
         """Return the name that an order to start a study gives it, also if the order is refused."""
@@ -196,21 +203,31 @@ class Studies:
         return self.brief(name)
 
     def extend(self, name: str, trials: int, by: str) -> StudyBrief:
-        """Make `trials` more trials of a study that does not run, and confirm its best again."""
-        snapshot = self._snapshot_with(name)
-        order = self._order_of(snapshot, name)
-        made = self._brief(snapshot, name).trials
-        manager = self._manager_in(snapshot, name) or self._manager_for(self._catalogue_study(order.study))
-        manager.submit(order.tuning(by, made + trials))
-        return self.brief(name)
+        """Make `trials` more trials of a study that does not run, and compare its best with the default again.
 
-    def compare(self, name: str, task: Task, by: str, pairs: int | None = None) -> StudyBrief:
-        """Compare the winner of a study that does not run with the default in fresh runs, or ablate it.
-
-        `pairs` is the number of pairs of runs of a confirmation, with those that were made; None: as the study asks.
+        The winner is compared in as many more pairs of runs as a first verdict has, also if it stays the winner.
         """
         snapshot = self._snapshot_with(name)
+        order, brief = self._order_of(snapshot, name), self._brief(snapshot, name)
+        entry = self._catalogue_study(order.study)
+        pairs = None
+        if brief.fresh is not None and not brief.replay:
+            pairs = min(brief.fresh.pairs + entry.study.verdict.pairs, MOST_PAIRS)
+        manager = self._manager_in(snapshot, name) or self._manager_for(entry)
+        manager.submit(order.tuning(by, brief.trials + trials, pairs))
+        return self.brief(name)
+
+    def compare(self, name: str, task: Task, by: str, asked: Comparison | None = None) -> StudyBrief:
+        """Compare the winner of a study that does not run with the default in fresh runs, or ablate it.
+
+        The pairs of runs that a confirmation asks for count with those that were made.
+        """
+        asked = asked or Comparison()
+        pairs, snapshot = asked.pairs, self._snapshot_with(name)
         order, summary = self._order_of(snapshot, name), self.summary(name)
+        before = summary.preference
+        if asked.weights is not None:
+            summary = summary.weighted(asked.weights)
         if name in snapshot.open or self._catalogue_study(order.study).ask_tell:
             raise ProblemError(409, f"study {name!r}: {_RUN_BY_OTHERS}")
         if summary.definition.replay:
@@ -219,13 +236,17 @@ class Studies:
             raise ProblemError(409, f"study {name!r} has no winner yet: no valid trial is complete")
         if summary.front is not None and summary.preference is None:
             raise ProblemError(409, f"study {name!r} is a trade-off. {summary.next_step('`Confirm now`')}")
-        made = 0 if summary.present_verdict is None else len(summary.present_verdict.pairs)
-        if task is Task.CONFIRM and made and (pairs is None or pairs <= made):
-            asked = "" if pairs is None else f", and {pairs} were asked for"
+        made, chosen = len(summary.fresh_pairs), summary.preference
+        # Weights that choose another point are stored, even if that point was compared before.
+        is_new = chosen is not None and (before is None or before.point != chosen.point)
+        if task is Task.CONFIRM and made and not is_new and (pairs is None or pairs <= made):
+            wanted = "" if pairs is None else f", and {pairs} were asked for"
             raise ProblemError(
-                409, f"the verdict on {name!r} has {made} pairs of runs already{asked}; ask for more pairs"
+                409, f"the verdict on {name!r} has {made} pairs of runs already{wanted}; ask for more pairs"
             )
-        self._supervisor.submit(order.comparing(task, by, self._state_after(snapshot, name, order), pairs))
+        left = self._state_after(snapshot, name, order)
+        weights = None if chosen is None else chosen.to_dict()
+        self._supervisor.submit(order.comparing(task, by, left, pairs, weights))
         return self.brief(name)
 
     def estimate(self, new: NewStudy) -> Estimate | None:
@@ -393,7 +414,7 @@ class Studies:
             "trials": 0,
             "budget": entry.study.budget.most if entry is not None else None,
             "failures": {},
-            **dict.fromkeys(("front", "baseline", "best", "speed_up", "interval", "verdict")),
+            **dict.fromkeys(("front", "baseline", "best", "fresh", "speed_up", "interval", "verdict")),
             "machine": "",
             "replay": False,
             "trouble": "",
@@ -432,12 +453,12 @@ class Studies:
         fields = self._brief_fields(snapshot, name)
         version = snapshot.versions.get(name)
         if version is None:
-            own: dict[str, Any] = {"front_points": [], "ledger": {}, "workload": {}, "noise": "", "pictures": []}
-            own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error", "fresh"))
-            own["next"] = ""
+            own: dict[str, Any] = {"ledger": {}, "workload": {}, "noise": "", "next": ""}
+            own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error"))
+            own |= {key: [] for key in ("front_points", "metrics", "checks", "alarms", "pictures")}
         else:
-            summary = self._summaries.summary(name, version)
-            own = detail_of(summary) | {"next": self._next_step(snapshot, name, summary, fields)}
+            own = self._summaries.detail(name, version)
+            own["next"] = self._next_step(snapshot, name, self._summaries.summary(name, version), fields | own)
         status = self._status(snapshot, name)
         return StudyDetail(
             **fields,
@@ -455,6 +476,9 @@ class Studies:
         if state in _ACTIVE:
             compares = fields["front"] is None and not summary.has_decision_table and not fields["verdict"]
             return _WILL_COMPARE if compares and not asked_by_others else ""
+        if state == StateName.FINISHED and fields["alarms"]:
+            accept = f"`autotune watch {name} --accept` accepts it"
+            return f"The winner is no longer what the verdict says: tune again under another name, or {accept}."
         if state == StateName.FINISHED:
             return "" if asked_by_others else summary.next_step("`Confirm now`")
         resumes = "`Resume`" if fields["managed"] else "the same `autotune study` command"

@@ -10,22 +10,26 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+from autotune.comparison.watching.watch import Watch
 from autotune.decisions.table import table_of
-from autotune.errors import StorageError
+from autotune.errors import AutotuneError, StorageError
 from autotune.formatting import quantity, without_rounding_error
 from autotune.pictures import Chart
 from autotune.pictures.charts import drawers_of, names_on_page
 from autotune.pictures.timeline import timeline
 from autotune.records.labels import Labels
-from autotune.records.study import State, TrialRecord
+from autotune.records.limit import metrics_of_run
+from autotune.records.series import TUNING, SeriesKind
+from autotune.records.study import Run, State, TrialRecord
 from autotune.results.estimate import Estimate, estimate
 from autotune.results.known_configurations import KnownConfiguration, best_of, known_configuration
 from autotune.results.noise import noise_sentence
+from autotune.results.pareto import ParetoPoint
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_columns import row_of, trial_columns
 from autotune.scheduling.successive_halving import stored_brackets
 from autotune.service.json_values import json_value, with_tilde
-from autotune.service.models.studies import FirstError, FreshMedians, FrontPoint, Known, Trial
+from autotune.service.models.studies import FirstError, FreshMedians, FrontPoint, Known, MetricRow, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
 from autotune.storage.readable_study import ReadableStudy, labels_of
@@ -83,6 +87,10 @@ class StudySummaries:
     def _brief_at(self, name: str, version: int) -> Mapping[str, Any]:
         study, summary = self._as_read(name, version)
         return brief_of(summary) | _notes_of(study)
+
+    def detail(self, name: str, version: int) -> dict[str, Any]:
+        """Return the details of a study beyond its brief, at `version` or later. Raises the errors of `summary`."""
+        return _detail_of(*self._as_read(name, version))
 
     def brief(self, name: str, version: int) -> Mapping[str, Any]:
         """Return the brief of a study, at `version` or later. Raises the errors of `summary`."""
@@ -216,6 +224,7 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "front": None if summary.front is None else len(summary.front.points),
         "baseline": None if baseline is None else without_rounding_error(standings.value(baseline)),
         "best": without_rounding_error(standings.value(best)) if best is not None and best.complete else None,
+        "fresh": _fresh(summary),
         "speed_up": None if speed_up is None else speed_up.ratio,
         "interval": None if speed_up is None else speed_up.interval,
         "verdict": json_value(summary.verdict_sentence()),
@@ -232,18 +241,24 @@ def _chosen(summary: Summary) -> TrialRecord | None:
 
 def _front_points(summary: Summary) -> list[FrontPoint]:
     """Return the points of a trade-off's front, the best by the first metric first; empty for other studies."""
-    front = summary.front
-    if front is None:
-        return []
-    return [
-        FrontPoint(
-            trial=point.trial,
-            configuration=json_value(dict(summary.standings.trials[point.trial].configuration)),
-            values=json_value({metric.name: value for metric, value in zip(front.metrics, point.values, strict=True)}),
-            texts={m.name: quantity(value, m) for m, value in zip(front.metrics, point.values, strict=True)},
-        )
-        for point in front.points
-    ]
+    return [] if summary.front is None else [_point_model(summary, point) for point in summary.front.points]
+
+
+def preferred_point(summary: Summary) -> FrontPoint:
+    """Return the point of a trade-off's front that its weights choose."""
+    assert summary.preference is not None
+    return _point_model(summary, summary.preference.point)
+
+
+def _point_model(summary: Summary, point: ParetoPoint) -> FrontPoint:
+    assert summary.front is not None
+    pairs = [*zip(summary.front.metrics, point.values, strict=True)]
+    return FrontPoint(
+        trial=point.trial,
+        configuration=json_value(dict(summary.standings.trials[point.trial].configuration)),
+        values=json_value({metric.name: value for metric, value in pairs}),
+        texts={metric.name: quantity(value, metric) for metric, value in pairs},
+    )
 
 
 def _notes_of(study: ReadableStudy) -> dict[str, Any]:
@@ -272,8 +287,8 @@ def first_error(summary: Summary) -> FirstError | None:
     return None if failed is None else FirstError(trial=failed.number, message=with_tilde(failed.message))
 
 
-def detail_of(summary: Summary) -> dict[str, Any]:
-    """Return the details of a stored study, beyond its brief."""
+def _detail_of(study: ReadableStudy, summary: Summary) -> dict[str, Any]:
+    """Return the details of a stored study, beyond its brief and its next step."""
     values = summary.to_dict()
     standings = summary.standings
     return {
@@ -286,20 +301,58 @@ def detail_of(summary: Summary) -> dict[str, Any]:
         "workload": json_value(values["facts"]),
         "noise": noise_sentence(standings),
         "first_error": first_error(summary),
-        "fresh": _fresh(summary),
+        "metrics": _metric_rows(study.runs(), summary),
+        **_watched(study, summary),
         "pictures": names_on_page(summary),
     }
 
 
+def _metric_rows(runs: Sequence[Run], summary: Summary) -> list[MetricRow]:
+    """Return every metric of the best and the default; empty for a trade-off, whose front has them, and for one metric.
+
+    They are medians of the fresh runs behind the verdict, or of tuning without one.
+    """
+    definition, best, default = summary.definition, summary.best, summary.standings.baseline
+    limits = {limit.metric.name: limit for limit in summary.standings.limits.limits}
+    metrics = {metric.name: metric for metric in definition.metrics} | {n: one.metric for n, one in limits.items()}
+    if summary.front is not None or len(metrics) == 1 or best is None:
+        return []
+    series = summary.present_verdict.series if summary.present_verdict is not None and summary.fresh_pairs else TUNING
+    made = [run for run in runs if run.series == series and run.outcome.complete]
+
+    def text(trial: TrialRecord | None, metric: Metric) -> str:
+        of_trial = (metrics_of_run(run.outcome) for run in made if trial is not None and run.trial == trial.number)
+        values = [figures[metric.name] for figures in of_trial if metric.name in figures]
+        return quantity(median(values), metric) if values else ""
+
+    return [
+        MetricRow(
+            name=name,
+            best=text(best, metric),
+            default=text(default, metric),
+            limit=str(limits[name]) if name in limits else "",
+        )
+        for name, metric in metrics.items()
+    ]
+
+
+def _watched(study: ReadableStudy, summary: Summary) -> dict[str, list[str]]:
+    """Return the checks of a study's winner, and what has changed since the verdict."""
+    if any(run.series.kind is SeriesKind.WATCH for run in study.runs()):
+        with suppress(AutotuneError):  # the winner that was checked is no longer the winner
+            finding = Watch.of(study, summary.standings.statistic).finding()
+            return {"checks": json_value(finding.record()), "alarms": json_value(finding.alarms)}
+    return {"checks": [], "alarms": []}
+
+
 def _fresh(summary: Summary) -> FreshMedians | None:
     """Return the medians of the verdict's fresh runs of the best and the default; None without a verdict."""
-    verdict = summary.present_verdict
-    if verdict is None or not verdict.pairs:
+    if not summary.fresh_pairs:
         return None
-    default, best = (median(values) for values in zip(*verdict.pairs, strict=True))
+    default, best = (median(values) for values in zip(*summary.fresh_pairs, strict=True))
     # The best is the default if the winner was slower.
     kept = summary.best is summary.standings.baseline
-    return FreshMedians(best=default if kept else best, default=default, pairs=len(verdict.pairs))
+    return FreshMedians(best=default if kept else best, default=default, pairs=len(summary.fresh_pairs))
 
 
 def metric_model(metric: Metric) -> MetricModel:

@@ -1,5 +1,6 @@
 """Orders: the desired state of a study, as its users last set it."""
 
+import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -46,7 +47,8 @@ class Order(BaseModel):
         cores: Cores to use, as for `--cores`.
         launcher: The launcher of its runs.
         task: The work on the study.
-        pairs: For a comparison, the number of pairs of runs; None: as many as the study file asks for.
+        pairs: Number of pairs of runs of the verdict; None: as many as the study file asks for.
+        weights: For a trade-off, the weights of its metrics; None: those of the study file.
         left: State of the tuning when a comparison was ordered, which it has again afterwards; None: finished.
         wish: The desired state.
         since: Time of the wish.
@@ -69,6 +71,7 @@ class Order(BaseModel):
     launcher: Annotated[str, Field(pattern=NAME, max_length=50)] | None = None
     task: Task = Task.TUNE
     pairs: Annotated[int, Field(ge=3)] | None = None
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = None
     left: Literal[DesiredState.PAUSE, DesiredState.STOP] | None = None
     wish: DesiredState = DesiredState.RUN
     since: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
@@ -84,16 +87,31 @@ class Order(BaseModel):
             raise ValueError(msg)
         return file
 
-    def tuning(self, by: str, trials: int | None = None) -> "Order":
-        """Return the order to tune now, with another total of trials if one is given."""
+    def tuning(self, by: str, trials: int | None = None, pairs: int | None = None) -> "Order":
+        """Return the order to tune now, with another total of trials if one is given, and to compare in `pairs`."""
         more = {} if trials is None else {"trials": trials}
-        return self.model_copy(update={"task": Task.TUNE, "left": None, "pairs": None, **more}).wishing(
+        return self.model_copy(update={"task": Task.TUNE, "left": None, "pairs": pairs, **more}).wishing(
             DesiredState.RUN, by
         )
 
-    def comparing(self, task: Task, by: str, left: DesiredState | None, pairs: int | None = None) -> "Order":
+    def comparing(  # noqa: PLR0913, PLR0917  the fields that a comparison sets
+        self,
+        task: Task,
+        by: str,
+        left: DesiredState | None,
+        pairs: int | None = None,
+        weights: dict[str, float] | None = None,
+    ) -> "Order":
         """Return the order to confirm or ablate now; `left` is the state of the tuning (None: finished)."""
-        return self.model_copy(update={"task": task, "left": left, "pairs": pairs}).wishing(DesiredState.RUN, by)
+        chosen = {"task": task, "left": left, "pairs": pairs, "weights": weights or self.weights}
+        return self.model_copy(update=chosen).wishing(DesiredState.RUN, by)
+
+    @property
+    def changes(self) -> list[str]:
+        """The changes of the study file, `key=value`, that a study cannot get by another option."""
+        pairs = [] if self.pairs is None else [f"verdict.{key}={self.pairs}" for key in ("pairs", "max_pairs")]
+        weights = ", ".join(f"{json.dumps(name, ensure_ascii=False)} = {weight!r}" for name, weight in (self.weights or {}).items())
+        return [*pairs, *([f"tradeoff.weights={{ {weights} }}"] if weights else [])]
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":
         """Return the order with another wish, dated now."""

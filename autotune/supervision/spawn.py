@@ -86,11 +86,16 @@ def command(order: Order, status: Path) -> list[str]:
         "--seed": order.seed,
         "--launcher": order.launcher,
     }
-    # Confirm and ablate use the stored study, so of its options only the cores can be set.
+    # Confirm and ablate use the stored study, so of its options only these and the cores can be set.
     compares = {"--pairs": order.pairs, "--max-pairs": order.pairs}
     subject = os.fspath(order.file) if order.task is Task.TUNE else order.name
     options = (tunes if order.task is Task.TUNE else compares) | {"--cores": order.cores, "--status": os.fspath(status)}
     given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    # One word each, since the name of a metric may begin with a dash.
+    if order.task is Task.TUNE:
+        given += [f"--set={change}" for change in order.changes]
+    elif order.weights:
+        given.append("--weights=" + ",".join(f"{name}={weight!r}" for name, weight in order.weights.items()))
     return own_python("autotune", order.task.value, subject, *given, "--wait")
 
 

@@ -12,6 +12,7 @@ from autotune.coordination.neighbours import what_to_do
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Status
+from autotune.display.messages import retry_reason
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import Curve, Segment, best_until, curve_of, join_segments
 from autotune.execution.task import Task, with_checked_answer
@@ -369,7 +370,7 @@ class TuningLoop:
             lost = self._checkpoints.note_start(number, run.name, self._manager.factory.objective, task.segment.metric)
         again = self._manager.plan_retry(run, outcome)
         if again is not None:
-            self._manager.display.line(f"trial {number}: {outcome.message}; runs again")
+            self._manager.display.line(f"trial {number}: {retry_reason(outcome)}; runs again")
             self._in_flight.wait(replace(again, lost=lost))
             return
         self._faulty.add(number)

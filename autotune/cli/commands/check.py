@@ -82,9 +82,8 @@ def check(
         if tried is not None:
             _print_run(tried)
         if code is ExitCode.OK:
-            own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
             result = "read" if static else "right"
-            output().print(f"{result}; next: autotune study {_quote(name)}{own}")
+            output().print(f"{result}; next: {_next_step(name, path, input_file, report)}")
     raise typer.Exit(code)
 
 
@@ -98,6 +97,9 @@ def _run_once(
     """
     if not report.study or not report.plan or report.space is None or not report.job or report.missing:
         return None
+    if _is_told(report):
+        msg = "another program makes the runs of this study: leave --run out"
+        raise typer.BadParameter(msg, param_hint="--run")
     from autotune.errors import BusyError
     from autotune.execution.core_pool import CoreClaim, claim_purpose
     from autotune.planning.trial_run import run_default
@@ -123,6 +125,21 @@ def _exit_code(report: "CheckReport", tried: "TrialRun | None") -> ExitCode:
     if report.missing:
         return ExitCode.CANNOT_RUN_HERE
     return ExitCode.NOTHING_WORKED if tried is not None and tried.failure is not None else ExitCode.OK
+
+
+def _next_step(name: str, path: Path, input_file: str | None, report: "CheckReport") -> str:
+    if _is_told(report):
+        folder = shlex.quote(str(path.parent))
+        return f"autotune serve --catalogue {folder}, which another program asks for runs (docs/ask-tell.md)"
+    own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
+    return f"autotune study {_quote(name)}{own}"
+
+
+def _is_told(report: "CheckReport") -> bool:
+    """Whether another program makes the runs of the study."""
+    from objectives import registry
+
+    return report.study is not None and registry.runs(report.study.objective) == "told"
 
 
 def _quote(name: str) -> str:

@@ -10,6 +10,11 @@ from autotune.service.models.values import Given
 from autotune.studyfile import NAME
 from autotune.supervision import CORES
 
+MOST_PAIRS = 1000
+"""The most pairs of runs of a verdict that can be asked for."""
+LONGEST_WEIGHTS = 1000
+"""The most letters of the weights of metrics."""
+
 
 class CatalogueEntry(BaseModel):
     """A study that may be started. Other programs make the runs if it is `ask_tell`."""
@@ -62,12 +67,17 @@ class MoreTrials(Given):
     trials: int = Field(ge=1, le=100_000)
 
 
-class MorePairs(Given):
-    """How many fresh pairs of runs a verdict is to have in all; null: as many as the study file asks for."""
+class Comparison(Given):
+    """How many fresh pairs of runs a verdict is to have in all; null: as many as the study file asks for.
+
+    For a trade-off, `weights` of its metrics choose the point of the front that is compared with the default. The study
+    keeps them.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"pairs": 40}]})
 
-    pairs: Annotated[int, Field(ge=3, le=1000)] | None = None
+    pairs: Annotated[int, Field(ge=3, le=MOST_PAIRS)] | None = None
+    weights: str | None = Field(None, max_length=LONGEST_WEIGHTS, examples=["time_s=2,energy_j=1"])
 
 
 class NewLabels(Given):

@@ -23,6 +23,7 @@ _BRIEF: dict[str, Any] = {
     "front": None,
     "baseline": 3.34,
     "best": 2.01,
+    "fresh": None,
     "speed_up": 1.66,
     "interval": None,
     "verdict": None,
@@ -38,12 +39,21 @@ _BRIEF: dict[str, Any] = {
 }
 
 
+class FreshMedians(BaseModel):
+    """The medians of the best and the default in the fresh pairs of runs behind a verdict."""
+
+    best: float
+    default: float
+    pairs: int
+
+
 class StudyBrief(BaseModel):
     """The state and the main results of a study.
 
     A study that is not `managed` was started on the command line; `message` names the process that works on it. `front`
     is the number of points on the front of a trade-off, None for other studies; without weights it has no `best`.
-    `study` is the name of its study file. `speed_up` is that of the best trial, by the verdict if it has an `interval`;
+    `study` is the name of its study file. `baseline` and `best` are medians of tuning, `fresh` has those of the fresh
+    runs behind a verdict. `speed_up` is that of the best trial, by the verdict if it has an `interval`;
     otherwise it only looks so. `trouble` says that every trial failed, and why the first did. `started` and `newest`
     are when the first and the newest run began, in UTC; `by` is the user who started the study. `tags`, `note` and
     `archived` are its labels.
@@ -65,6 +75,7 @@ class StudyBrief(BaseModel):
     front: int | None
     baseline: float | None
     best: float | None
+    fresh: FreshMedians | None
     speed_up: float | None
     interval: tuple[float, float] | None
     verdict: str | None
@@ -97,6 +108,15 @@ class FrontPoint(BaseModel):
     texts: dict[str, str]
 
 
+class MetricRow(BaseModel):
+    """A measured metric of the best and the default, as texts with units; empty if unknown. `limit` is what it keeps."""
+
+    name: str
+    best: str
+    default: str
+    limit: str
+
+
 class RunningRun(BaseModel):
     """A run in flight. `label` is its purpose, empty for tuning; a run for another purpose may have no trial.
 
@@ -119,19 +139,12 @@ class FirstError(BaseModel):
     message: str
 
 
-class FreshMedians(BaseModel):
-    """The medians of the best and the default in the fresh pairs of runs behind a verdict."""
-
-    best: float
-    default: float
-    pairs: int
-
-
 class StudyDetail(StudyBrief):
     """The state and all results of a study. `version` changes whenever something is stored.
 
     `noise` says how much runs of one configuration differ, and whether the machine drifted. `next` says what to do
-    next. `pictures` are the names of its pictures, the main one first. `again` is the body of a
+    next. `metrics` has every metric, if there are several: medians of the fresh runs behind a verdict, else of tuning.
+    `checks` are those of `autotune watch`, `alarms` say what they found. `pictures` are the names of its pictures, the main one first. `again` is the body of a
     `POST /studies` that starts another study like this one; None if it is not in the catalogue, or too large for that.
     """
 
@@ -153,7 +166,9 @@ class StudyDetail(StudyBrief):
                     "workload": {"n_atoms": 6},
                     "noise": "runs of the same configuration differ by 2.1%",
                     "first_error": None,
-                    "fresh": None,
+                    "metrics": [],
+                    "checks": [],
+                    "alarms": [],
                     "next": "When the budget is used, the best is compared with the default in fresh runs.",
                     "pictures": ["progress", "importance", "slices", "timeline"],
                     "again": {"study": "qe", "name": "qe-2", "trials": 50},
@@ -175,7 +190,9 @@ class StudyDetail(StudyBrief):
     workload: Values
     noise: str
     first_error: FirstError | None
-    fresh: FreshMedians | None
+    metrics: list[MetricRow]
+    checks: list[str]
+    alarms: list[str]
     next: str
     pictures: list[str]
     again: NewStudy | None

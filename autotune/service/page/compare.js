@@ -2,7 +2,7 @@
 
 import { get, studyPath } from "./api.js";
 import { fill, h } from "./dom.js";
-import { plain, quantity, speedUp } from "./format.js";
+import { medians, plain, speedUp } from "./format.js";
 import { setTitle } from "./notices.js";
 import { errorLine, table } from "./parts.js";
 import { plotArea } from "./plot.js";
@@ -118,8 +118,9 @@ function overlaid(studies, drawn) {
 
 function sideBySide(studies) {
   const rows = [
-    ["Best in tuning", ({ best, metric }) => quantity(best, metric)],
-    ["Default in tuning", ({ baseline, metric }) => quantity(baseline, metric)],
+    ["Best", (study) => medians(study).best],
+    ["Default", (study) => medians(study).default],
+    ["These are", (study) => medians(study).of],
     ["Over the default", (study) => speedUp(study.speed_up, study.interval)],
     ["Verdict", ({ verdict }) => verdict ?? "–"],
     ["Trials", ({ trials }) => String(trials)],

@@ -84,13 +84,13 @@ export function controls(name) {
   const start = startDialog();
 
   function press(verb) {
-    const why = study === null ? "before the study has been read" : reason(verb, study);
+    const why = study === null ? "before the study has been read" : whyNot(verb, study);
     if (why) {
       announce(`${VERBS[verb].title}: not possible ${why}.`);
       return;
     }
     if (verb === "delete") confirm.open(study);
-    else if (verb === "extend") extend.open(20, "Then a new winner is compared with the default.");
+    else if (verb === "extend") extend.open(20, `Then the winner is compared with the default${study.fresh ? " again" : ""}.`);
     else if (verb === "confirm" && study.fresh)
       pairs.open(
         Math.min(1000, Math.max(3, 2 * study.fresh.pairs)),
@@ -149,7 +149,7 @@ export function controls(name) {
     }
     report.hidden = found.version === 0;
     for (const [verb, button] of buttons) {
-      const why = reason(verb, study);
+      const why = whyNot(verb, study);
       button.setAttribute("aria-disabled", String(why !== ""));
       button.title = why ? `not possible ${why}` : VERBS[verb].help;
       button.hidden = why !== "" && IN_SIGHT.includes(verb) && button !== document.activeElement;
@@ -166,8 +166,8 @@ export function controls(name) {
   return { element, dialogs, update, deleting: () => deleting, close };
 }
 
-// The reason why a verb cannot be used now; empty if it can.
-function reason(verb, { state, message, managed, again, ask_tell: told, replay, best, front, version }) {
+/** The reason why a verb cannot be used now; empty if it can. */
+export function whyNot(verb, { state, message, managed, again, ask_tell: told, replay, best, front, version }) {
   if (!again && FROM_CATALOGUE.includes(verb))
     return "since its study file is not in the catalogue, or it has more trials than can be asked for here";
   if (verb === "again") return "";

@@ -78,6 +78,14 @@ export function looks(value) {
   return `looks ${factor(value)}`;
 }
 
+/** The medians of the best and the default: of the fresh runs behind the verdict once there is one, else of tuning. */
+export function medians({ fresh, best, baseline, metric }) {
+  const [one, other, of] = fresh
+    ? [fresh.best, fresh.default, `median of ${counted(fresh.pairs, "fresh run")}`]
+    : [best, baseline, "in tuning"];
+  return { best: one === null ? null : quantity(one, metric), default: other === null ? null : quantity(other, metric), of };
+}
+
 /** The title of ratios to the default. */
 export function ratioTitle(metric) {
   return metric?.quality ? "Gain" : "Speed-up";

@@ -1,14 +1,14 @@
 // The list of studies, live.
 
 import { fill, h, onChange, setText } from "./dom.js";
-import { failures, quantity, speedUp } from "./format.js";
+import { failures, medians, speedUp } from "./format.js";
 import { tagList } from "./labels.js";
 import { announce, setTitle, showConnection } from "./notices.js";
 import { badge, budgetBar, field, options } from "./parts.js";
 import { startDialog } from "./start.js";
 import { follow } from "./stream.js";
 
-const COLUMNS = ["Study", "State", "Trials", "Best in tuning", "Over the default", "Verdict", "Failures", "Began"];
+const COLUMNS = ["Study", "State", "Trials", "Best", "Over the default", "Verdict", "Failures", "Began"];
 
 const ORDERS = [
   ["name", "name"],
@@ -160,7 +160,7 @@ function studyRow(name) {
   const redrawTags = onChange((names) => fill(tags, tagList(names)));
   const update = (study) => {
     state.update(study.state);
-    budget.update(study.trials, study.budget);
+    budget.update(study);
     setText(
       note,
       [study.objective !== name ? study.objective : "", study.replay ? "replay" : "", study.machine]
@@ -170,7 +170,9 @@ function studyRow(name) {
     link.title = study.note;
     redrawTags(study.tags);
     setText(began, [study.started.replace("T", " ").slice(0, 16), study.by].filter(Boolean).join("\n") || "–");
-    setText(best, study.front && study.best === null ? `${study.front} on the front` : quantity(study.best, study.metric));
+    const values = medians(study);
+    setText(best, study.front && study.best === null ? `${study.front} on the front` : (values.best ?? "–"));
+    best.title = values.of;
     setText(speed, speedUp(study.speed_up, study.interval));
     setText(verdict, study.trouble || (study.state === "failed" && study.message) || study.verdict || "–");
     verdict.classList.toggle("error", Boolean(study.trouble));

@@ -1,8 +1,9 @@
 // The overview of a study: its result and what to do next, its main picture, current runs, failures, costs. The kind of
 // study decides: one winner beside the default, the front of a trade-off, the curves of trainings, or a table.
 
-import { breakable, fill, h, prose } from "./dom.js";
-import { changes, counted, coreTime, duration, factor, looks, number, plain, quantity, range, ratioTitle } from "./format.js";
+import { fill, h, prose } from "./dom.js";
+import { counted, coreTime, duration, factor, looks, medians, number, plain, range, ratioTitle } from "./format.js";
+import { frontBox } from "./front.js";
 import { facts, section, table } from "./parts.js";
 import { pictureBox } from "./plot.js";
 import { runningSection } from "./running.js";
@@ -28,7 +29,9 @@ const OF_VERDICT = [
 export function openOverview(root, { name, here }) {
   const verdict = section("Verdict", drawVerdict, { className: "card verdict" });
   const running = runningSection();
-  const front = section("Front", (study) => drawFront(study, here));
+  const front = frontBox(name, here);
+  const metrics = section("All metrics", drawMetrics);
+  const checks = section("Checks of the winner", drawChecks);
   const pictures = h("section", { class: "card", "aria-label": "Pictures" });
   const configuration = winnerBox(name, here);
   const failed = section("Without a value", drawFailures);
@@ -36,7 +39,9 @@ export function openOverview(root, { name, here }) {
   const workload = section("Workload", drawWorkload);
   root.append(
     h("div", { class: "beside" }, verdict.element, configuration.element),
+    checks.element,
     front.element,
+    metrics.element,
     running.element,
     pictures,
     h("div", { class: "columns" }, failed.element, ledger.element, workload.element),
@@ -64,7 +69,9 @@ export function openOverview(root, { name, here }) {
 
   function update(study) {
     verdict.update(pick(study, ...OF_VERDICT));
-    front.update(pick(study, "front_points", "default"));
+    checks.update(pick(study, "checks", "alarms"));
+    front.update(study);
+    metrics.update(pick(study, "metrics", "fresh"));
     running.update(study);
     draw(study);
     configuration.update(study);
@@ -88,19 +95,17 @@ function pick(study, ...names) {
 }
 
 function drawVerdict(study) {
-  const { metric, verdict_detail: detail, fresh } = study;
+  const { metric, verdict_detail: detail } = study;
   const better = metric?.direction === "maximize" ? "more is better" : "less is better";
   const isFront = study.front !== null && study.best === null;
-  // The speed-up is that of the fresh pairs, so their values stand beside it.
-  const how = fresh ? `median of ${counted(fresh.pairs, "fresh run")}` : "in tuning";
-  const measured = (value) => (value === null ? null : big(quantity(value, metric), how));
+  const values = medians(study);
+  const measured = (text) => (text === null ? null : big(text, values.of));
   return [
     h("p", { class: study.trouble ? "sentence error" : "sentence" }, prose(study.verdict ?? noVerdict(study))),
     detail?.doubt ? h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), detail.doubt) : null,
-    study.next ? h("p", { class: "next" }, h("strong", {}, "Next: "), prose(study.next)) : null,
     facts([
-      ["Best", measured(fresh?.best ?? study.best)],
-      ["Default", isFront ? null : measured(fresh?.default ?? study.baseline)],
+      ["Best", measured(values.best)],
+      ["Default", isFront ? null : measured(values.default)],
       [
         ratioTitle(metric),
         study.speed_up === null
@@ -111,22 +116,29 @@ function drawVerdict(study) {
       ["Metric", metric ? `${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}` : null],
       ["Time left, about", study.left_s === null || study.replay ? null : duration(study.left_s)],
     ]),
+    study.next ? h("p", { class: "next" }, h("strong", {}, "Next: "), prose(study.next)) : null,
   ];
 }
 
-function drawFront({ front_points: points, default: base }, here) {
-  if (!points?.length) return null;
-  const names = Object.keys(points[0].values);
-  const rows = points.map((point) => [
-    h("a", { href: `${here}/trials/${point.trial}` }, `trial ${point.trial}`),
-    ...names.map((name) => point.texts[name]),
-    h("code", {}, breakable(changes(point.configuration, base?.configuration))),
-  ]);
-  const columns = ["Trial", ...names, "Changed from the default"].map((title, at) => ({
-    title,
-    number: at > 0 && at <= names.length,
-  }));
-  return table("Points of the front", columns, rows);
+// What else was measured, and the limits that the winner keeps.
+function drawMetrics({ metrics, fresh }) {
+  if (!metrics?.length) return null;
+  const columns = [{ title: "Metric" }, { title: "Best", number: true }, { title: "Default", number: true }, { title: "Limit" }];
+  const rows = metrics.map(({ name, best, default: base, limit }) => [h("code", {}, name), best, base, limit]);
+  return [
+    table("All metrics", columns, rows),
+    h("p", { class: "muted small" }, fresh ? "Medians of the fresh runs behind the verdict." : "Medians of tuning."),
+  ];
+}
+
+// The checks of `autotune watch`, the newest first.
+function drawChecks({ checks, alarms }) {
+  if (!checks?.length) return null;
+  return [
+    alarms.length === 0 ? h("p", {}, "Nothing has changed beyond the noise since the verdict.") : null,
+    alarms.map((alarm) => h("p", { class: "error" }, alarm)),
+    h("ul", {}, checks.toReversed().map((check) => h("li", {}, check))),
+  ];
 }
 
 function ratioNote(interval) {
@@ -144,7 +156,7 @@ function noVerdict({ state, trials, baseline, best, front, trouble }) {
     return "Nothing measured yet: ask for a configuration, run it, and tell what it gave.";
   if (trials === 0) return "Nothing measured yet.";
   if (front !== null && best === null)
-    return `${counted(front, "trial")} on the front: no other is better in every metric.`;
+    return `${counted(front, "trial")} on the front: no other is better in every metric. Weights choose one of them, below.`;
   if (baseline === null) return "No verdict: the default configuration has no valid measurement yet.";
   return "No verdict: the best so far was not compared with the default in fresh runs.";
 }

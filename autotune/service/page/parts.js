@@ -20,6 +20,7 @@ export function standing(study) {
   if (study.state === "running" && study.phase) return study.phase;
   if (study.state === "running" && !study.managed) return "on the command line";
   if (study.state === "failed" && study.trouble) return "ended, and nothing has worked";
+  if (study.state === "finished" && isShort(study)) return "ended early: nothing new was left to try, or it paid no more";
   if (study.state === "finished")
     return study.verdict || (study.front ?? null) !== null ? "the search has ended" : "ended, without a verdict";
   return STATES[study.state];
@@ -43,15 +44,21 @@ export function budgetBar() {
   const words = h("span", { class: "figures" });
   const bar = h("progress", { "aria-label": "trials towards the budget" });
   const element = h("span", { class: "budget" }, bar, words);
-  const update = (trials, budget) => {
+  const update = (study) => {
+    const { trials, budget } = study;
+    const ended = study.state === "finished" && isShort(study);
     bar.hidden = !budget;
     if (budget) {
-      bar.max = budget;
+      bar.max = ended ? trials : budget;
       bar.value = Math.min(trials, budget);
     }
-    setText(words, budget ? `${trials} of ${budget}` : String(trials));
+    setText(words, budget ? `${trials} of ${ended ? "at most " : ""}${budget}` : String(trials));
   };
   return { element, update };
+}
+
+function isShort({ trials, budget }) {
+  return budget !== null && trials < budget;
 }
 
 /** A table that scrolls if it is too wide. `columns`: [{title, number}], `rows`: lists of texts or elements. */
@@ -142,5 +149,5 @@ function titleOf(input) {
 }
 
 function dataCell(cell, column) {
-  return h("td", { class: column?.number ? "number" : null }, cell instanceof Node ? cell : String(cell ?? ""));
+  return h("td", { class: column?.number ? "number" : null }, cell instanceof Node || Array.isArray(cell) ? cell : String(cell ?? ""));
 }

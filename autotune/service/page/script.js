@@ -6,6 +6,9 @@ import { fill, h, setText } from "./dom.js";
 import { errorLine, field, options } from "./parts.js";
 import { saveFile } from "./saving.js";
 
+const NONE = "No winner yet: there is a script as soon as one configuration was measured.";
+const NOT_CHOSEN = "No point of the front is chosen: choose one by weights in the overview, and compare it with the default.";
+
 /** Show the winner's job script in `root`. */
 export function openScript(root, { name }) {
   const form = h("select", { on: { change: load } });
@@ -15,11 +18,7 @@ export function openScript(root, { name }) {
   const hint = h("p", { class: "muted" });
   const save = h("button", { type: "button", on: { click: () => saveFile(`${name}.sh`, script.textContent) } }, "Save");
   const tools = h("div", { class: "row end" }, field("For", form), h("p", { class: "buttons field-end" }, copy, save));
-  const none = h(
-    "p",
-    { class: "muted" },
-    "No winner yet: there is a script as soon as one configuration was measured.",
-  );
+  const none = h("p", { class: "muted" });
   const title = h("h2", { id: "script-title" }, "The winner as a job script");
   fill(
     root,
@@ -59,6 +58,7 @@ export function openScript(root, { name }) {
 
   return {
     update(study) {
+      setText(none, study.front === null ? NONE : NOT_CHOSEN);
       const now = JSON.stringify([study.incumbent?.configuration, study.simplified, study.verdict]);
       if (now === winner) return;
       winner = now;

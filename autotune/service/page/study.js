@@ -128,7 +128,7 @@ function header(name) {
   });
   const update = (study) => {
     state.update(study.state);
-    budget.update(study.trials, study.budget);
+    budget.update(study);
     setText(
       where,
       [standing(study), study.replay ? "a replay of recorded runs" : "", study.objective, study.machine, began(study)]

@@ -40,13 +40,13 @@ export function trialBox(name, here) {
 
 function drawn({ trial, made }, metric) {
   const ratio = trial.speed_up ?? null;
-  const gain = ratio === null ? "" : trial.confirmed ? `, ${factor(ratio)}` : `, ${looks(ratio)}, not confirmed`;
+  const gain = ratio === null ? "" : trial.confirmed ? `; ${factor(ratio)} by the verdict` : `; ${looks(ratio)}, not confirmed`;
   const has = (trial.value ?? null) !== null;
   const chosen = h("div", { class: "run" });
   const choose = (at) => fill(chosen, drawnRun(made[at], at + 1, metric));
   if (made.length > 0) choose(made.length - 1);
   return [
-    has ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${quantity(trial.value, metric)}`), gain) : null,
+    has ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${quantity(trial.value, metric)}`), ` in tuning${gain}`) : null,
     h("p", {}, h("code", {}, breakable(configuration(trial.configuration)))),
     h("p", { class: "muted" }, `${trial.state}, ${counted(made.length, "run")}; tuning took ${coreTime(trial.core_s)}`),
     trial.message ? h("p", { class: "error" }, trial.message) : null,

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from autotune import asktell
 from autotune.asktell.errors import LaterError
 from autotune.service.asktell_studies import AskTellStudies
+from autotune.service.callers import is_own
 from autotune.service.models.values import Given, Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
@@ -111,10 +112,10 @@ def routes(opened: AskTellStudies) -> APIRouter:
     @router.post("/ask", response_model=Asked, responses={**answers(404, 409, 410, 413, 415), **_NOTHING})
     async def ask(name: StudyName, wanted: Ask, request: Request) -> Asked | Response:
         """Ask for a configuration to measure. No other client gets it until its lease ends."""
-        session = opened.session(name, asks=True)
+        session, who = opened.session(name, asks=True), "" if is_own(request) else by(request)
         with _problems():
             leased = await wrap_future(
-                session.ask_future(wanted.lease_s, wait_s=wanted.wait_s, who=by(request), key=wanted.key)
+                session.ask_future(wanted.lease_s, wait_s=wanted.wait_s, who=who, key=wanted.key)
             )
         if leased is None:
             return Response(status_code=204, headers={"Retry-After": "1"})

@@ -1,16 +1,17 @@
 """Routes of the results of a study: its best configuration, verdict, ablation, and costs."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from autotune.service.json_values import json_value
-from autotune.service.models.studies import Trial
+from autotune.service.models.orders import LONGEST_WEIGHTS
+from autotune.service.models.studies import FrontPoint, Trial
 from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
-from autotune.service.summaries import trial_model
+from autotune.service.summaries import preferred_point, trial_model
 
 
 def routes(studies: Studies) -> APIRouter:
@@ -28,6 +29,14 @@ def routes(studies: Studies) -> APIRouter:
             )
             raise ProblemError(404, f"study {name!r} {nothing}")
         return incumbent
+
+    @router.get("/studies/{name}/front", responses=answers(404))
+    def choose_point(
+        name: StudyName,
+        weights: Annotated[str, Query(max_length=LONGEST_WEIGHTS, examples=["time_s=2,energy_j=1"])],
+    ) -> FrontPoint:
+        """Show the point of a trade-off's front that weights of its metrics choose. Nothing is stored."""
+        return preferred_point(studies.summary(name).weighted(weights))
 
     @router.get("/studies/{name}/verdict", responses=answers(404))
     def show_verdict(name: StudyName) -> Values:

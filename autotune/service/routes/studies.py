@@ -14,9 +14,9 @@ from autotune.service.json_values import json_value
 from autotune.service.models.budgets import Budget
 from autotune.service.models.orders import (
     CatalogueEntry,
+    Comparison,
     CostEstimate,
     LauncherBrief,
-    MorePairs,
     MoreTrials,
     NewLabels,
     NewStudy,
@@ -135,13 +135,13 @@ def _add_changes(router: APIRouter, studies: Studies, audit: AuditLog) -> None:
             return studies.extend(name, more.trials, by(request))
 
     @router.post("/studies/{name}/confirm", status_code=202, responses=answers(404, 409, 413, 415))
-    def confirm_study(name: StudyName, more: MorePairs, request: Request) -> StudyBrief:
+    def confirm_study(name: StudyName, asked: Comparison, request: Request) -> StudyBrief:
         """Compare the best trials of a study that does not run with the default in fresh runs.
 
-        A study with a verdict needs a larger number of `pairs`.
+        A study with a verdict needs a larger number of `pairs`, a trade-off needs `weights`.
         """
-        with audit.order(by(request), "confirm", name, {"pairs": more.pairs}):
-            return studies.compare(name, Task.CONFIRM, by(request), more.pairs)
+        with audit.order(by(request), "confirm", name, asked.model_dump(exclude_none=True)):
+            return studies.compare(name, Task.CONFIRM, by(request), asked)
 
     @router.post("/studies/{name}/ablate", status_code=202, responses=answers(404, 409))
     def ablate_study(name: StudyName, request: Request) -> StudyBrief:

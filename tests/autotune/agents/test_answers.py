@@ -1,8 +1,10 @@
 """Answers are bounded, and texts from other sources are marked."""
 
+import json
 from pathlib import Path
 
-from autotune.agents.answers import MOST_BYTES, Items, Status, as_text, shorten, structured
+from autotune.agents.answers import MOST_BYTES, Items, Status, as_text, schema_of, shorten, structured
+from autotune.agents.arguments import TrialsArguments
 
 
 def test_what_others_wrote_is_named_once_and_what_is_empty_left_out():
@@ -44,3 +46,13 @@ def test_long_lists_and_unknown_numbers_keep_to_the_schema():
 
 def test_the_home_folder_is_a_tilde():
     assert structured({"config": {"dir": f"{Path.home()}/runs"}}) == {"config": {"dir": "~/runs"}}
+
+
+def test_schemas_have_no_titles_and_no_nulls_but_in_lists():
+    schema = schema_of(Status)
+    assert "title" not in schema
+    assert schema["properties"]["budget"] == {"type": "integer"}
+    assert schema["properties"]["interval"] == {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "null"}]}}
+    assert schema["required"] == ["name", "state", "trials"]
+    assert schema_of(TrialsArguments)["additionalProperties"] is False
+    assert len(json.dumps(schema)) < 0.7 * len(json.dumps(Status.model_json_schema()))

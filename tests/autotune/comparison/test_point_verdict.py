@@ -61,7 +61,8 @@ def test_the_point_that_weights_choose_is_compared_in_each_metric(tmp_path):
     summary = summarise(store)
     assert goal_of(study, NOTHING_ELSE).is_confirmed(store, summary)
     # The time alone would need six pairs; the memory is noisier.
-    assert summary.point_verdict.pairs == 12
+    assert summary.point_verdict.pairs == len(summary.fresh_pairs) == 12
+    assert summary.speed_up.confirmed
     sentence = summary.verdict_sentence()
     assert sentence.startswith(
         "For the weights wall_s 0.75, memory 0.25, margin 0, trial 2 is better than the default "

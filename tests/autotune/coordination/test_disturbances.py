@@ -127,7 +127,7 @@ def test_a_disturbed_trial_is_stored_aside_and_made_again(tmp_path):
         (2, "", False),
         (3, "", False),
     ]
-    assert sum("trial 1: was disturbed: " in line and line.endswith("; runs again") for line in display.lines) == 1
+    assert display.lines.count("trial 1: set aside, taken 50%; runs again") == 1
 
 
 def test_a_machine_that_is_never_quiet_is_tuned_on_within_the_budget_unless_that_is_refused(tmp_path):

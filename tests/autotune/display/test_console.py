@@ -72,6 +72,15 @@ def test_a_log_has_details_if_it_is_verbose_and_each_legend_once(verbose):
     assert lines[-1] == "best so far: trial 3, 0.5 s, looks 4x"
 
 
+def test_of_disturbed_runs_each_line_is_short_and_the_rule_is_said_once():
+    file = StringIO()
+    display = PlainDisplay(Console(file=file, width=80))
+    for number in (1, 2):
+        display.line(f"trial {number}: set aside, taken 40%; runs again")
+    lines = file.getvalue().splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["trial 1", "  (set aside", "  (taken", "trial 2"]
+
+
 def test_lines_of_trials_only_say_what_they_look_like():
     standings = stand(trial(0, 2.0), trial(1, 1.0))
     ran = standings.trials[1]
@@ -95,3 +104,4 @@ def test_the_panel_says_what_is_waited_for_until_there_is_something_else():
     shown = display._live.get_renderable()
     display.close()
     assert str(shown) == "waiting: others use 87% of the cores, process 788 python"
+    assert console.file.getvalue().count("788 python") <= 1, "above the panel it would be read twice"

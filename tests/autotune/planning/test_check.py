@@ -50,6 +50,13 @@ rule = "x < 3 or not is_set(y)"
 trials = 7
 """
 
+X = """
+[space.parameters.x]
+type = "integer"
+values = [1, 2, 3]
+default = 2
+"""
+
 # An input that is verified, after the one that is tuned; its options follow.
 WITH_BIG = """[[inputs]]
 name = "tuned"
@@ -228,6 +235,16 @@ def test_a_study_that_ships_is_checked_by_name():
     ended = invoke("check", "replay")
     assert ended.exit_code == 0, ended.output
     assert "right; next: autotune study replay" in ended.output
+
+
+def test_a_study_that_another_program_runs_has_no_command_and_is_served(tmp_path):
+    file = tmp_path / "ext.toml"
+    file.write_text('objective = "external"\n[options]\nmetrics = [{ name = "time_s" }]\n' + X)
+    ended = invoke("check", str(file))
+    assert ended.exit_code == 0, ended.output
+    assert "command:" not in ended.output
+    assert f"right; next: autotune serve --catalogue {tmp_path}, " in ended.output
+    assert "another program makes the runs" in invoke("check", str(file), "--run").output
 
 
 def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatch):

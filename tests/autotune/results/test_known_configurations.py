@@ -7,7 +7,7 @@ import pytest
 
 from autotune.comparison.limit_verdict import LimitVerdict
 from autotune.records.limit import Breach, Limit
-from autotune.records.study import Run
+from autotune.records.study import REPORTER, Run
 from autotune.results.known_configurations import known_configuration, known_configurations
 from autotune.results.summary import summarise
 from autotune.storage.readable_study import VERDICT
@@ -54,6 +54,15 @@ def test_the_confirmed_configuration_with_its_interval_and_who_measured_it(sqlit
     assert known.interval[0] <= known.speed_up <= known.interval[1]
     assert known.sentence.endswith(") over 2 s")
     assert (known.when, known.by, known.runs, known.trials) == ("2026-01-01T10:00:00", "ada@node7", 2, 0)
+
+
+@pytest.mark.parametrize(("reporter", "by"), [("bob", "bob"), ("", "ada")])
+def test_what_another_program_measured_was_measured_by_who_reported_it(sqlite, reporter, by):
+    store = study(sqlite, "paper", objective="external")
+    outcome = replace(took(1.0), details={REPORTER: reporter})
+    session = {"host": "node7", "user": "ada"}
+    store.add_runs([Run(OTHER, 1, outcome=outcome, started="2026-01-02T10:00:00", session=session)])
+    assert known_configurations([store])[0].by == by
 
 
 def test_of_several_studies_the_confirmed_one_counts_though_another_looks_faster(sqlite):

@@ -11,7 +11,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import Summary
 from autotune.results.trial_columns import row_of, trial_columns
-from autotune.service.summaries import brief_of, detail_of
+from autotune.service.summaries import brief_of
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from launchers import Usage
@@ -112,7 +112,7 @@ def test_the_default_is_used_if_the_verdict_says_to_keep_it(pairs, used):
 def test_the_next_step_is_to_use_only_what_enough_pairs_confirmed(pairs, said):
     found = summary(trial(0, took(2.0), np=8), trial(1, took(1.9), np=4), verdict=verdict_on(1, *pairs))
     assert found.next_step("`Confirm now`").startswith(said)
-    fresh = detail_of(found)["fresh"]
+    fresh = brief_of(found)["fresh"]
     assert (fresh.best, fresh.default) == (min(pairs[0]), 2.0), "the best is the default where the winner was slower"
 
 

@@ -299,6 +299,11 @@ def _handler(service):  # noqa: C901  a table of addresses
                     self._json({"trial": found, "made": figures.runs(found)})
                 case ["pictures", name] if name in drawn:
                     self._json(drawn[name])
+                case ["front"]:
+                    weights = dict(part.split("=") for part in query["weights"].split(","))
+                    if not any(map(float, weights.values())):
+                        raise ProblemError(422, "all weights are 0: give at least one metric a weight above 0")
+                    self._json(max(study.front_points, key=lambda one: -one["values"]["wall_s"] * float(weights["wall_s"])))
                 case ["script-forms"]:
                     self._json([{"name": form, "title": label} for form, label in script_labels()])
                 case ["script"]:

@@ -24,6 +24,9 @@ class FakeStudy:
     machine: str = figures.MACHINE
     compared: bool = True
     doing: str = ""
+    metrics: list = field(default_factory=list)
+    checks: list = field(default_factory=list)
+    alarms: list = field(default_factory=list)
     labels: dict = field(default_factory=lambda: {"tags": [], "note": "", "archived": False})
     began: float = field(default_factory=time.monotonic)
 
@@ -75,6 +78,7 @@ class FakeStudy:
             "front": len(self.front_points) if self.is_tradeoff else None,
             "baseline": figures.BASELINE if best else None,
             "best": best["value"] if best and not self.is_tradeoff else None,
+            "fresh": {"best": 1.9, "default": 3.31, "pairs": 19} if done else None,
             "speed_up": None if self.is_tradeoff else gain,
             "interval": [gain * 0.94, gain * 1.06] if done else None,
             "verdict": _sentence(gain) if done else None,
@@ -117,16 +121,14 @@ class FakeStudy:
             "first_error": next(
                 ({"trial": one["trial"], "message": one["message"]} for one in self.trials if one["message"]), None
             ),
-            "fresh": self._fresh(best),
+            "metrics": self.metrics,
+            "checks": self.checks,
+            "alarms": self.alarms,
             "next": "" if active else "Use it: `autotune best done --script sh` writes its job script.",
             "pictures": self._pictures(best),
             "again": figures.AGAIN | {"name": f"{self.name}-2"},
             "version": len(self.trials) * 10 + len(self.state) if self.trials else 0,
         }
-
-    def _fresh(self, best):
-        done = self.brief()["verdict"] is not None
-        return {"best": best["value"], "default": figures.BASELINE, "pairs": 19} if done else None
 
     def _pictures(self, best):
         if best is None:

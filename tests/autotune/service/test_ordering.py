@@ -6,15 +6,20 @@ import pytest
 
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
-from autotune.service.models.orders import NewStudy
+from autotune.records.outcome import Outcome
+from autotune.service.models.orders import Comparison, NewStudy
 from autotune.service.ordering import free_name, order_like
 from autotune.service.problems import ProblemError
+from autotune.service.summaries import preferred_point
 from autotune.storage.observation import Observation
+from autotune.storage.readable_study import VERDICT
 from autotune.storage.study_store import StudyStore
 from autotune.supervision import DesiredState, Order, StateName, StudyState, Task
-from objectives.base import FailureKind
+from launchers import Usage
+from objectives.base import FailureKind, Metric
+from tests.autotune.results.test_summary import verdict_on
 from tests.autotune.service.test_studies import catalogue, studies  # noqa: F401  fixtures
-from tests.support.fakes import definition, failed, small_space, took
+from tests.support.fakes import SECONDS, definition, failed, small_space, took
 from tests.support.stored import add_trial
 
 
@@ -44,6 +49,30 @@ def test_more_trials_come_on_top_of_those_that_there_are(studies, sqlite, ordere
     studies.extend("mine", 5, "ada")
     (order,) = ordered
     assert (order.name, order.study, order.trials, order.task, order.by) == ("mine", "sleepy", 7, Task.TUNE, "ada")
+
+
+def test_more_trials_compare_a_study_that_has_a_verdict_again(studies, sqlite, ordered):  # noqa: F811
+    stored(sqlite, "mine", took(3.0), took(2.0))
+    StudyStore.read(sqlite, "mine", read_only=False).set_attribute(VERDICT, verdict_on(1, *[(3.0, 2.0)] * 8).to_dict())
+    studies.extend("mine", 5, "ada")
+    assert [(order.trials, order.pairs) for order in ordered] == [(7, 8 + 3)], "the study file asks for 3"
+
+
+def test_weights_choose_a_point_of_a_front_and_stay_with_the_study(studies, sqlite, ordered):  # noqa: F811
+    made_of = {"name": "sleepy", "tradeoff": {"metric": ["memory"]}}
+    space = small_space()
+    metrics = (SECONDS, Metric("memory", "B"))
+    store = StudyStore.create(sqlite, "both", definition(space, study=made_of, metrics=metrics))
+    for configuration, wall_s, memory in zip(space.configurations(), (3.0, 2.0, 1.0), (1e9, 2e9, 4e9), strict=False):
+        outcome = Outcome({"wall_s": wall_s, "memory": memory}, usage=Usage(elapsed_s=wall_s))
+        add_trial(store, space, configuration, outcome, worth=Observation(value=wall_s))
+    with pytest.raises(ProblemError, match="Choose one by weights"):
+        studies.compare("both", Task.CONFIRM, "ada")
+    assert preferred_point(studies.summary("both").weighted("wall_s=1")).trial == 2
+    studies.compare("both", Task.CONFIRM, "ada", Comparison(weights="wall_s=3,memory=1"))
+    (order,) = ordered
+    assert (order.task, order.weights) == (Task.CONFIRM, {"wall_s": 0.75, "memory": 0.25})
+    assert order.tuning("ada", 9).weights == order.weights
 
 
 def test_a_stored_study_is_compared_and_taken_apart_as_the_catalogue_knows_it(studies, sqlite, ordered):  # noqa: F811

@@ -28,6 +28,7 @@ orders = st.builds(
     cores=st.none() | st.from_regex(r"[0-9]{1,3}(-[0-9]{1,3})?(,[0-9]{1,3})?", fullmatch=True),
     launcher=st.none() | names,
     task=st.sampled_from(Task),
+    weights=st.none() | st.dictionaries(st.text(min_size=1), st.floats(0, 1), max_size=3),
     left=st.sampled_from([None, DesiredState.PAUSE, DesiredState.STOP]),
     wish=st.sampled_from(DesiredState),
     by=st.text(),
@@ -47,6 +48,7 @@ def test_what_is_stored_is_read_back(tmp_path, order):
 @given(orders)
 def test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell(order):
     words = command(order, Path("/service/status.json"))
+    words = [word for word in words if not word.startswith(("--set=tradeoff.weights={ ", "--weights="))]
     assert words[1:5] == ["-P", "-m", "autotune", order.task.value]
     options = dict(zip(words[6:-1:2], words[7:-1:2], strict=True))
     place = {"--cores", "--status"}
@@ -58,6 +60,15 @@ def test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell(order):
         assert words[5] == order.name
         assert set(options) <= place
     assert all(name.startswith("--") and not value.startswith("-") for name, value in options.items())
+
+
+def test_weights_and_pairs_of_an_order_are_those_of_the_study_also_when_it_tunes_again():
+    order = Order.model_validate(GOOD | {"weights": {"wall_s": 0.75, "-rf": 0.25}, "pairs": 16})
+    (change,) = [word for word in command(order, Path("status.json")) if "weights" in word]
+    assert change == '--set=tradeoff.weights={ "wall_s" = 0.75, "-rf" = 0.25 }'
+    assert {"--set=verdict.pairs=16", "--set=verdict.max_pairs=16"} <= {*command(order, Path("status.json"))}
+    compares = order.comparing(Task.CONFIRM, "ada", None, weights={"wall_s": 1.0})
+    assert "--weights=wall_s=1.0" in command(compares, Path("status.json"))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +91,7 @@ def test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell(order):
         {"task": "watch"},
         {"wish": "fly"},
         {"left": "run"},
+        {"weights": {"wall_s": -1}},
         {"since": "2026-11-22T06:00:00"},
         {"command": ["rm"]},
     ],

@@ -124,7 +124,7 @@ def test_a_verdict_comes_first_and_says_its_doubt(fake, new_page):
     expect(page.get_by_role("region", name="Without a value")).to_contain_text("timed out")
     expect(page.get_by_role("region", name="Ledger")).to_contain_text("core-s")
     expect(verdict).to_contain_text("Next: Use it: autotune best done --script sh writes its job script.")
-    expect(verdict).to_contain_text("2.004 s median of 19 fresh runs")
+    expect(verdict).to_contain_text("1.9 s median of 19 fresh runs")
     changed = page.get_by_role("region", name="What the best changes")
     expect(changed).to_contain_text("openblas")
     expect(changed).not_to_contain_text("npool")
@@ -169,6 +169,45 @@ def test_a_trade_off_shows_its_front_and_claims_no_winner(fake, new_page):
     expect(page.get_by_role("img", name="The trade-off")).to_be_visible()
     expect(page.get_by_text("No verdict yet")).to_have_count(0)
     expect(page.get_by_role("button", name="Confirm now")).to_be_hidden()
+
+
+def test_weights_choose_a_point_of_the_front_which_is_compared(fake, new_page):
+    fake.add("both", "finished", 12, is_tradeoff=True)
+    page, guard = new_page(fake.url, "#/studies/both")
+    guard.expected.append("422")
+    front = page.get_by_role("region", name="Front", exact=True)
+    compare = front.get_by_role("button", name="Compare it with the default")
+    expect(compare).to_have_attribute("title", "not possible before a point is chosen")
+    front.get_by_label("memory_bytes").fill("0")
+    front.get_by_label("wall_s").fill("0")
+    front.get_by_role("button", name="Choose a point").click()
+    expect(front.get_by_role("alert")).to_contain_text("all weights are 0")
+    front.get_by_label("wall_s").fill("2")
+    page.keyboard.press("Enter")
+    expect(front.get_by_role("status")).to_contain_text("is best for these weights: wall_s")
+    expect(front.get_by_role("row").filter(has_text="chosen")).to_have_count(1)
+    compare.click()
+    expect(front.get_by_role("status")).to_contain_text("is compared with the default in fresh runs")
+    assert fake.orders == [{"confirm": {"weights": "wall_s=2,memory_bytes=0"}}]
+
+
+def test_the_list_and_the_overview_show_the_same_values(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, _ = new_page(fake.url)
+    expect(page.get_by_role("row", name="done")).to_contain_text("1.9 s")
+    page.get_by_role("link", name="done").click()
+    expect(page.get_by_role("region", name="Verdict")).to_contain_text("1.9 s median of 19 fresh runs")
+
+
+def test_every_metric_and_the_checks_of_the_winner_are_shown(fake, new_page):
+    metrics = [{"name": "ttft_ms", "best": "41 ms", "default": "90 ms", "limit": "ttft_ms <= 50 ms"}]
+    fake.add("served", "finished", 12, metrics=metrics, checks=["check 1: as fast", "check 2: slower"], alarms=["Slower."])
+    page, _ = new_page(fake.url, "#/studies/served")
+    rows = page.get_by_role("region", name="All metrics").first.get_by_role("row")
+    expect(rows.last).to_have_text("ttft_ms41 ms90 msttft_ms <= 50 ms")
+    checks = page.get_by_role("region", name="Checks of the winner")
+    expect(checks).to_contain_text("Slower.")
+    expect(checks.get_by_role("listitem").first).to_have_text("check 2: slower")
 
 
 def test_what_the_command_line_works_on_is_not_offered_to_be_resumed(fake, new_page):
