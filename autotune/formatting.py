@@ -64,10 +64,7 @@ def without_rounding_error(value: float) -> float:
 
 
 def quantity(value: float, metric: "Metric") -> str:
-    """Return a value of a metric as text with four digits, and with its unit, if it has one: `302.7 MB/s`, `0.35 s`.
-
-    The page's `format.js` has the same rule.
-    """
+    """Return a value of a metric as text with four digits, and with its unit, if it has one: `302.7 MB/s`, `0.35 s`."""
     scaled = _SCALED.fullmatch(metric.unit)
     size = abs(float(f"{value:.4g}"))
     if scaled is None or not isfinite(value) or not size or _FEW <= size < _MANY:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autotune.formatting import quantity, without_rounding_error
+from autotune.formatting import quantity
 from autotune.performance.measurements.dataset import setting_of
 from autotune.records.limit import breaks
 from autotune.records.study import REPORTER
@@ -28,7 +28,7 @@ class KnownConfiguration:
         facts: The facts of the workload.
         configuration: The configuration.
         metric: The metric.
-        value: Its value, in the metric's unit.
+        value: Its value, in the metric's unit: of the fresh runs behind the verdict, or of tuning without one.
         default: The default of its study; None if that failed.
         default_value: The default's value, in the metric's unit.
         speed_up: How many times better it is than the default; only an impression if not confirmed. None without one.
@@ -156,7 +156,8 @@ def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfigur
     """
     best, standings = summary.winner, summary.standings
     baseline = standings.baseline
-    if best is None or not best.complete or summary.definition.replay:
+    value, default_value = summary.medians
+    if best is None or value is None or summary.definition.replay:
         return None
     setting = setting_of(store.name, summary.definition)
     verdict, speed_up = summary.present_verdict, summary.speed_up
@@ -177,9 +178,9 @@ def known_configuration(store: ReadableStudy, summary: Summary) -> KnownConfigur
         facts=setting.workload_facts,
         configuration=best.configuration,
         metric=metric,
-        value=without_rounding_error(standings.value(best)),
+        value=value,
         default=None if baseline is None else baseline.configuration,
-        default_value=None if baseline is None else without_rounding_error(standings.value(baseline)),
+        default_value=default_value,
         speed_up=None if speed_up is None else speed_up.ratio,
         interval=None if speed_up is None else speed_up.interval,
         confirmed=not why and verdict is not None and verdict.significant(metric),

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from statistics import median
 from typing import Any, ClassVar, Self
 
 from autotune.comparison.findings import (
@@ -138,6 +139,18 @@ class Summary:
     def fresh_pairs(self) -> Pairs:
         """The values of the default and the winner in the pairs of fresh runs behind the verdict; empty without one."""
         return () if self.present_verdict is None else self.present_verdict.pairs
+
+    @property
+    def medians(self) -> tuple[float | None, float | None]:
+        """The values of the best and the default: of the fresh pairs behind the verdict, or of tuning without one."""
+        best, default, standings = self.best, self.standings.baseline, self.standings
+        if self.fresh_pairs:
+            of_default, of_winner = (median(values) for values in zip(*self.fresh_pairs, strict=True))
+            # The best is the default if the winner was slower.
+            return of_default if best is default else of_winner, of_default
+        both = (standings.value(one) if one is not None and one.complete else None for one in (best, default))
+        value, of_default = (None if one is None else without_rounding_error(one) for one in both)
+        return value, of_default
 
     @property
     def best(self) -> TrialRecord | None:

@@ -414,7 +414,7 @@ class Studies:
             "trials": 0,
             "budget": entry.study.budget.most if entry is not None else None,
             "failures": {},
-            **dict.fromkeys(("front", "baseline", "best", "fresh", "speed_up", "interval", "verdict")),
+            **dict.fromkeys(("front", "baseline", "best", "fresh", "texts", "speed_up", "interval", "verdict")),
             "machine": "",
             "replay": False,
             "trouble": "",

@@ -29,10 +29,11 @@ from autotune.results.summary import Summary, summarise
 from autotune.results.trial_columns import row_of, trial_columns
 from autotune.scheduling.successive_halving import stored_brackets
 from autotune.service.json_values import json_value, with_tilde
-from autotune.service.models.studies import FirstError, FreshMedians, FrontPoint, Known, MetricRow, Trial
+from autotune.service.models.studies import FirstError, FreshMedians, FrontPoint, Known, MetricRow, StudyTexts, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
 from autotune.storage.readable_study import ReadableStudy, labels_of
+from autotune.statistics.standings import Standings
 from autotune.storage.studies import StoredStudies
 from objectives.base import Metric
 
@@ -167,7 +168,7 @@ class StudySummaries:
             with suppress(StorageError):
                 every.append(self._known(name, version))
         best = best_of(known for known in every if known is not None)
-        return [Known(**json_value(asdict(known)) | {"metric": metric_model(known.metric)}) for known in best]
+        return [_known_model(known) for known in best]
 
     def estimate(self, name: str, trials: int, workers: int) -> Estimate | None:
         """Estimate the cost of `trials` more trials of a study, `workers` at a time; None if too few were measured.
@@ -224,7 +225,8 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "front": None if summary.front is None else len(summary.front.points),
         "baseline": None if baseline is None else without_rounding_error(standings.value(baseline)),
         "best": without_rounding_error(standings.value(best)) if best is not None and best.complete else None,
-        "fresh": _fresh(summary),
+        "fresh": (fresh := _fresh(summary)),
+        "texts": _texts(summary, fresh),
         "speed_up": None if speed_up is None else speed_up.ratio,
         "interval": None if speed_up is None else speed_up.interval,
         "verdict": json_value(summary.verdict_sentence()),
@@ -232,6 +234,12 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "replay": definition.replay,
         "trouble": trouble_of(summary),
     }
+
+
+def _known_model(known: KnownConfiguration) -> Known:
+    fields = json_value(asdict(known)) | {"metric": metric_model(known.metric)}
+    default = "" if known.default_value is None else quantity(known.default_value, known.metric)
+    return Known(**fields, text=quantity(known.value, known.metric), default_text=default, gain=json_value(known.gain))
 
 
 def _chosen(summary: Summary) -> TrialRecord | None:
@@ -349,10 +357,19 @@ def _fresh(summary: Summary) -> FreshMedians | None:
     """Return the medians of the verdict's fresh runs of the best and the default; None without a verdict."""
     if not summary.fresh_pairs:
         return None
-    default, best = (median(values) for values in zip(*summary.fresh_pairs, strict=True))
-    # The best is the default if the winner was slower.
-    kept = summary.best is summary.standings.baseline
-    return FreshMedians(best=default if kept else best, default=default, pairs=len(summary.fresh_pairs))
+    best, default = summary.medians
+    return FreshMedians(best=best, default=default, pairs=len(summary.fresh_pairs))
+
+
+def _texts(summary: Summary, fresh: FreshMedians | None) -> StudyTexts | None:
+    """Return the best, the default and the gain as texts that agree with each other; None without a value."""
+    if summary.medians == (None, None):
+        return None
+    best, default = ("" if value is None else quantity(value, summary.standings.metric) for value in summary.medians)
+    of = "in tuning" if fresh is None else f"median of {fresh.pairs} fresh runs"
+    if _chosen(summary) is None:
+        return StudyTexts(best="", default=default, gain="", of=of)
+    return StudyTexts(best=best, default=default, gain="" if summary.speed_up is None else summary.speed_up.text(), of=of)
 
 
 def metric_model(metric: Metric) -> MetricModel:
@@ -388,6 +405,22 @@ def row_models(summary: Summary, trials: Sequence[TrialRecord]) -> list[TrialRow
         TrialRow.model_validate(
             row_of(trial, [*shown.values()])
             | {"configuration": json_value(dict(trial.configuration)), "message": with_tilde(trial.message)}
+            | _row_texts(summary.standings, trial)
         )
         for trial in trials
     ]
+
+
+def _row_texts(standings: Standings, trial: TrialRecord) -> dict[str, str]:
+    gain = standings.speed_up(trial)
+    value = standings.value(trial) if trial.complete else None
+    bound = standings.bound_of(trial) if trial.state is State.CAPPED else None
+    return {"text": value_or_bound(value, bound, standings.metric), "gain": "" if gain is None else gain.text()}
+
+
+def value_or_bound(value: float | None, bound: float | None, metric: Metric) -> str:
+    """Return a value as text, or the bound that it is worse than; empty without both."""
+    if value is not None:
+        return quantity(value, metric)
+    worse = "<" if metric.direction == "maximize" else ">"
+    return "" if bound is None else f"{worse} {quantity(bound, metric)}"

@@ -92,13 +92,13 @@ def list_studies(
 def _list_row(summary: "Summary") -> list[str]:
     from autotune.records.study import State
 
-    standings, best = summary.standings, summary.best
-    speed_up = summary.speed_up
+    standings, speed_up = summary.standings, summary.speed_up
+    value, _ = summary.medians
     return [
         summary.name,
         str(summary.finished),
         str(sum(count for kind, count in standings.counts.items() if kind != State.CAPPED.value)),
-        quantity(standings.value(best), standings.metric) if best else "",
+        "" if value is None else quantity(value, standings.metric),
         speed_up.text() if speed_up is not None else "",
         ("replay: " if summary.definition.replay else "") + (summary.verdict_sentence() or ""),
     ]

@@ -24,6 +24,7 @@ _BRIEF: dict[str, Any] = {
     "baseline": 3.34,
     "best": 2.01,
     "fresh": None,
+    "texts": {"best": "2.01 s", "default": "3.34 s", "gain": "looks 1.66x", "of": "in tuning"},
     "speed_up": 1.66,
     "interval": None,
     "verdict": None,
@@ -45,6 +46,18 @@ class FreshMedians(BaseModel):
     best: float
     default: float
     pairs: int
+
+
+class StudyTexts(BaseModel):
+    """The best, the default and the gain as texts with units; empty if unknown. `of` says which runs they are medians of.
+
+    These are the fresh runs behind a verdict, or those of tuning without one, so that the three agree.
+    """
+
+    best: str
+    default: str
+    gain: str
+    of: str
 
 
 class StudyBrief(BaseModel):
@@ -76,6 +89,7 @@ class StudyBrief(BaseModel):
     baseline: float | None
     best: float | None
     fresh: FreshMedians | None
+    texts: StudyTexts | None
     speed_up: float | None
     interval: tuple[float, float] | None
     verdict: str | None
@@ -229,3 +243,6 @@ class Known(BaseModel):
     when: str
     who: str
     host: str
+    text: str = Field(description="The value with its unit.")
+    default_text: str = Field(description="The default's value with its unit; empty if that failed.")
+    gain: str = Field(description="The gain in a few words, with how sure it is.")

@@ -9,7 +9,7 @@ class TrialRow(BaseModel):
     """A trial: complete, with its `value`, or stopped when it had lost, with a `bound`.
 
     A `speed_up` that is not `confirmed` by a verdict only looks so. A trial that `breaks` limits, each named with its
-    value, cannot win.
+    value, cannot win. `text` is the value or the bound with its unit, `gain` the speed-up in words.
     """
 
     trial: int
@@ -23,6 +23,8 @@ class TrialRow(BaseModel):
     configuration: Values
     breaks: str
     message: str
+    text: str
+    gain: str
 
 
 class Trials(BaseModel):
@@ -42,7 +44,10 @@ class TrialPage(BaseModel):
 
 
 class TrialRun(BaseModel):
-    """A run of a trial: its `purpose` (tuning, verdict, ...), how it ended, and the ends of its output."""
+    """A run of a trial: its `purpose` (tuning, verdict, ...), how it ended, and the ends of its output.
+
+    `text` is the value or the bound with its unit, `texts` has the further metrics and the memory.
+    """
 
     purpose: str
     state: str
@@ -54,6 +59,8 @@ class TrialRun(BaseModel):
     elapsed_s: float
     core_s: float
     memory_bytes: int
+    text: str
+    texts: dict[str, str]
     disturbance: str
     message: str
     commands: list[str] = Field(description="One command; for a mix of inputs one for each input.")

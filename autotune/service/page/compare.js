@@ -2,7 +2,7 @@
 
 import { get, studyPath } from "./api.js";
 import { fill, h } from "./dom.js";
-import { medians, plain, speedUp } from "./format.js";
+import { plain } from "./format.js";
 import { setTitle } from "./notices.js";
 import { errorLine, table } from "./parts.js";
 import { plotArea } from "./plot.js";
@@ -118,10 +118,10 @@ function overlaid(studies, drawn) {
 
 function sideBySide(studies) {
   const rows = [
-    ["Best", (study) => medians(study).best],
-    ["Default", (study) => medians(study).default],
-    ["These are", (study) => medians(study).of],
-    ["Over the default", (study) => speedUp(study.speed_up, study.interval)],
+    ["Best", ({ texts }) => texts?.best],
+    ["Default", ({ texts }) => texts?.default],
+    ["These are", ({ texts }) => texts?.of],
+    ["Over the default", ({ texts }) => texts?.gain],
     ["Verdict", ({ verdict }) => verdict ?? "–"],
     ["Trials", ({ trials }) => String(trials)],
     ["Machine", ({ machine }) => machine],

@@ -1,8 +1,6 @@
-// Numbers, times and configurations as text.
+// Times, counts and configurations as text. Values of metrics and gains come from the service as text.
 
 const NO = "–";
-const POWERS = { n: -9, u: -6, m: -3, "": 0, k: 3, M: 6, G: 9, T: 12, P: 15 };
-const SCALED = /^([numkMGTP]?)(s|B|bytes?|bit|[Ff]lops?|FLOPS?|Hz|W|J)((?<!s)\/s)?$/;
 
 /** A number with this many significant digits: 3.349 -> "3.35". */
 export function number(value, digits = 4) {
@@ -16,21 +14,6 @@ export function number(value, digits = 4) {
   // Keep all digits before the point: 12345 stays 12345.
   if (size >= 10 ** digits) return String(Math.sign(value) * Math.round(Math.abs(value)));
   return String(rounded);
-}
-
-/** A value of a metric with its unit, as Python's `formatting.quantity` writes it: "302.7 MB/s", "0.35 s". */
-export function quantity(value, metric) {
-  if (value === null || value === undefined || !Number.isFinite(value)) return NO;
-  const unit = metric?.unit ?? "";
-  const scaled = SCALED.exec(unit);
-  const size = Math.abs(Number(value.toPrecision(4)));
-  if (!scaled || size === 0 || (size >= 1e-3 && size < 1e4)) return `${number(value)} ${unit}`.trimEnd();
-  const [, given, base, perSecond = ""] = scaled;
-  const most = base === "s" ? 0 : 15;
-  const power = Math.max(-9, Math.min(most, Math.floor((Math.floor(Math.log10(size)) + POWERS[given]) / 3) * 3));
-  const prefix = Object.keys(POWERS).find((one) => POWERS[one] === power);
-  const symbol = base.startsWith("byte") ? "B" : base;
-  return `${number(value * 10 ** (POWERS[given] - power))} ${prefix}${symbol}${perSecond}`;
 }
 
 /** Seconds as a duration: "3.4 s", "12 min 05 s", "3 h 12 min", "2 d 3 h". */
@@ -54,36 +37,6 @@ export function clock(seconds) {
 export function coreTime(core_s) {
   if (core_s === null || core_s === undefined || !Number.isFinite(core_s)) return NO;
   return core_s >= 3600 ? `${number(core_s / 3600, 3)} core-h` : `${number(core_s, 3)} core-s`;
-}
-
-/** "1.50×" */
-export function factor(value, digits = 3) {
-  return value === null || value === undefined ? NO : `${fixed(value, digits)}×`;
-}
-
-/** An interval [low, high]: "1.41 to 1.60". */
-export function range(interval, digits = 3) {
-  return interval ? `${fixed(interval[0], digits)} to ${fixed(interval[1], digits)}` : "";
-}
-
-/** "1.50× (1.41 to 1.60)" from a verdict; without one "looks 1.50×". */
-export function speedUp(value, interval) {
-  if (value === null || value === undefined) return NO;
-  if (!interval) return looks(value);
-  return interval[0] < interval[1] ? `${factor(value)} (${range(interval)})` : factor(value);
-}
-
-/** "looks 1.50×": the speed-up in the tuning runs, without a verdict. */
-export function looks(value) {
-  return `looks ${factor(value)}`;
-}
-
-/** The medians of the best and the default: of the fresh runs behind the verdict once there is one, else of tuning. */
-export function medians({ fresh, best, baseline, metric }) {
-  const [one, other, of] = fresh
-    ? [fresh.best, fresh.default, `median of ${counted(fresh.pairs, "fresh run")}`]
-    : [best, baseline, "in tuning"];
-  return { best: one === null ? null : quantity(one, metric), default: other === null ? null : quantity(other, metric), of };
 }
 
 /** The title of ratios to the default. */
@@ -123,11 +76,6 @@ export function failures(counts) {
     .filter(([, count]) => count > 0)
     .map(([kind, count]) => `${count} ${kind}`)
     .join(", ");
-}
-
-function fixed(value, digits) {
-  // Keep zeros at the end: 1.50 beside 1.41 shows the precision of both.
-  return Math.abs(value) >= 10 ** digits ? number(value, digits) : value.toPrecision(digits);
 }
 
 function pad(value) {

@@ -104,5 +104,5 @@ function drawFront({ points, base, chosen }, here) {
     title,
     number: at > 0 && at <= names.length,
   }));
-  return table("Points of the front", columns, rows);
+  return table("Points of the front", columns, rows, { className: "cards" });
 }

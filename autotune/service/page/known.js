@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
-import { configuration, counted, quantity, speedUp } from "./format.js";
+import { configuration, counted } from "./format.js";
 import { setTitle } from "./notices.js";
 import { errorLine, table } from "./parts.js";
 
@@ -64,22 +64,15 @@ function row(known) {
     stacked(known.program, facts),
     known.machine,
     h("code", {}, configuration(known.configuration)),
-    stacked(sureness(known), [over(known), known.doubt && h("details", {}, h("summary", {}, "a doubt"), known.doubt)]),
-    stacked(quantity(known.value, known.metric), known.metric.name),
+    stacked(known.confirmed ? h("strong", {}, known.gain) : known.gain, [over(known), known.doubt && h("details", {}, h("summary", {}, "a doubt"), known.doubt)]),
+    stacked(known.text, known.metric.name),
     stacked(known.when.slice(0, 10), [who, counted(known.runs, "run")].filter(Boolean).join(", ")),
     stacked(h("a", { href: `#/studies/${encodeURIComponent(known.study)}` }, known.study), others),
   ];
 }
 
-function sureness(known) {
-  if (known.speed_up === null) return "nothing beat the default";
-  const text = speedUp(known.speed_up, known.interval);
-  if (known.confirmed) return h("strong", {}, text);
-  return known.interval ? `${text}, not sure to beat the default` : `${text}, not confirmed`;
-}
-
 function over(known) {
-  return known.speed_up === null ? null : `over ${quantity(known.default_value, known.metric)}`;
+  return known.speed_up === null ? null : `over ${known.default_text}`;
 }
 
 function stacked(first, second) {

@@ -1,7 +1,7 @@
 // The list of studies, live.
 
 import { fill, h, onChange, setText } from "./dom.js";
-import { failures, medians, speedUp } from "./format.js";
+import { failures } from "./format.js";
 import { tagList } from "./labels.js";
 import { announce, setTitle, showConnection } from "./notices.js";
 import { badge, budgetBar, field, options } from "./parts.js";
@@ -170,11 +170,11 @@ function studyRow(name) {
     link.title = study.note;
     redrawTags(study.tags);
     setText(began, [study.started.replace("T", " ").slice(0, 16), study.by].filter(Boolean).join("\n") || "–");
-    const values = medians(study);
-    setText(best, study.front && study.best === null ? `${study.front} on the front` : (values.best ?? "–"));
-    best.title = values.of;
-    setText(speed, speedUp(study.speed_up, study.interval));
-    setText(verdict, study.trouble || (study.state === "failed" && study.message) || study.verdict || "–");
+    const { texts } = study;
+    setText(best, texts?.best || (study.front ? `${study.front} on the front` : "–"));
+    best.title = texts?.of ?? "";
+    setText(speed, texts?.gain || "–");
+    setText(verdict, study.trouble || (study.state === "failed" && study.message) || study.verdict?.replaceAll("`", "") || "–");
     verdict.classList.toggle("error", Boolean(study.trouble));
     verdict.title = verdict.textContent;
     setText(failed, failures({ ...study.failures, capped: 0 }) || "none");

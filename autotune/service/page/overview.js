@@ -2,7 +2,7 @@
 // study decides: one winner beside the default, the front of a trade-off, the curves of trainings, or a table.
 
 import { fill, h, prose } from "./dom.js";
-import { counted, coreTime, duration, factor, looks, medians, number, plain, range, ratioTitle } from "./format.js";
+import { counted, coreTime, duration, number, plain, ratioTitle } from "./format.js";
 import { frontBox } from "./front.js";
 import { facts, section, table } from "./parts.js";
 import { pictureBox } from "./plot.js";
@@ -21,7 +21,7 @@ const SPENT = [
 ];
 
 const OF_VERDICT = [
-  ...["state", "ask_tell", "verdict", "verdict_detail", "metric", "best", "baseline", "speed_up", "interval", "fresh"],
+  ...["state", "ask_tell", "verdict", "verdict_detail", "metric", "best", "baseline", "interval", "texts"],
   ...["left_s", "replay", "trials", "trouble", "noise", "front", "next"],
 ];
 
@@ -95,23 +95,17 @@ function pick(study, ...names) {
 }
 
 function drawVerdict(study) {
-  const { metric, verdict_detail: detail } = study;
+  const { metric, verdict_detail: detail, texts } = study;
   const better = metric?.direction === "maximize" ? "more is better" : "less is better";
-  const isFront = study.front !== null && study.best === null;
-  const values = medians(study);
-  const measured = (text) => (text === null ? null : big(text, values.of));
+  const [ratio, interval] = (texts?.gain ?? "").split(" (");
+  const measured = (text) => (text ? big(text, texts.of) : null);
   return [
     h("p", { class: study.trouble ? "sentence error" : "sentence" }, prose(study.verdict ?? noVerdict(study))),
     detail?.doubt ? h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), detail.doubt) : null,
     facts([
-      ["Best", measured(values.best)],
-      ["Default", isFront ? null : measured(values.default)],
-      [
-        ratioTitle(metric),
-        study.speed_up === null
-          ? null
-          : big(study.interval ? factor(study.speed_up) : looks(study.speed_up), ratioNote(study.interval)),
-      ],
+      ["Best", measured(texts?.best)],
+      ["Default", texts?.best ? measured(texts.default) : null],
+      [ratioTitle(metric), texts?.gain ? big(ratio, interval ? `(${interval}` : "not confirmed yet") : null],
       ["Noise", study.noise],
       ["Metric", metric ? `${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}` : null],
       ["Time left, about", study.left_s === null || study.replay ? null : duration(study.left_s)],
@@ -126,7 +120,7 @@ function drawMetrics({ metrics, fresh }) {
   const columns = [{ title: "Metric" }, { title: "Best", number: true }, { title: "Default", number: true }, { title: "Limit" }];
   const rows = metrics.map(({ name, best, default: base, limit }) => [h("code", {}, name), best, base, limit]);
   return [
-    table("All metrics", columns, rows),
+    table("All metrics", columns, rows, { className: "configuration" }),
     h("p", { class: "muted small" }, fresh ? "Medians of the fresh runs behind the verdict." : "Medians of tuning."),
   ];
 }
@@ -139,11 +133,6 @@ function drawChecks({ checks, alarms }) {
     alarms.map((alarm) => h("p", { class: "error" }, alarm)),
     h("ul", {}, checks.toReversed().map((check) => h("li", {}, check))),
   ];
-}
-
-function ratioNote(interval) {
-  if (!interval) return "not confirmed yet";
-  return interval[0] < interval[1] ? `interval ${range(interval)}` : null;
 }
 
 function big(value, note = null) {

@@ -63,15 +63,17 @@ function isShort({ trials, budget }) {
 
 /** A table that scrolls if it is too wide. `columns`: [{title, number}], `rows`: lists of texts or elements. */
 export function table(label, columns, rows, { className = "" } = {}) {
-  const head = columns.map(({ title, number }) => h("th", { scope: "col", class: number ? "number" : null }, title));
+  const head = columns.map(({ title, number }) => h("th", { scope: "col", role: "columnheader", class: number ? "number" : null }, title));
   const lines = rows.map((row) =>
     h(
       "tr",
-      {},
+      { role: "row" },
       row.map((cell, at) => dataCell(cell, columns[at])),
     ),
   );
-  return scrolling(label, h("table", { class: className }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, lines)));
+  // Explicit roles, since browsers drop them for a table laid out as cards.
+  const parts = [h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head)), h("tbody", { role: "rowgroup" }, lines)];
+  return scrolling(label, h("table", { class: className, role: "table" }, parts));
 }
 
 /** A region that scrolls sideways, reachable by keyboard. */
@@ -149,5 +151,6 @@ function titleOf(input) {
 }
 
 function dataCell(cell, column) {
-  return h("td", { class: column?.number ? "number" : null }, cell instanceof Node || Array.isArray(cell) ? cell : String(cell ?? ""));
+  const label = typeof column.title === "string" ? column.title : "";
+  return h("td", { role: "cell", class: column.number ? "number" : null, data: { label } }, cell instanceof Node || Array.isArray(cell) ? cell : String(cell ?? ""));
 }

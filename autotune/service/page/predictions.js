@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { fill, h, setText } from "./dom.js";
-import { configuration, counted, factor, looks, quantity, ratioTitle } from "./format.js";
+import { configuration, number, ratioTitle } from "./format.js";
 import { announce, setTitle } from "./notices.js";
 import { clearRefused, errorLine, field, options, showRefused, table } from "./parts.js";
 
@@ -112,7 +112,7 @@ export function openPredictions(root) {
         words("Doubts", found.doubts),
         words(
           "What each option of the first is worth, by the model",
-          (found.reasons ?? []).map(([name, value]) => `${name}: ${factor(value)}`),
+          (found.reasons ?? []).map(([name, value]) => `${name}: ${number(value, 3)}x`),
         ),
       ),
     );
@@ -157,8 +157,8 @@ function proposals({ metric, machine, proposals: proposed, default: base, measur
   const row = (title, one) => [
     title,
     h("code", {}, configuration(one.configuration)),
-    value(one, metric),
-    one === base ? "" : gain(one, base),
+    one.text,
+    one.gain,
   ];
   const best = measured[0];
   return [
@@ -169,35 +169,11 @@ function proposals({ metric, machine, proposals: proposed, default: base, measur
       ? h(
           "p",
           {},
-          `Best measured on ${machine}: ${quantity(best.value, metric)} with `,
+          `Best measured on ${machine}: ${best.text} with `,
           h("code", {}, configuration(best.configuration)),
         )
       : h("p", { class: "muted" }, `Nothing was measured on ${machine}.`),
   ];
-}
-
-// The best of many measurements looks better than it is, so only a verdict's speed-up has an interval.
-function gain(one, base) {
-  if (configuration(one.configuration) === configuration(base.configuration)) return "the default";
-  if (one.speed_up && one.measured_runs && base.measured_runs && !one.by_verdict) return looks(one.speed_up[0]);
-  return interval(one.speed_up, (ratio) => factor(ratio));
-}
-
-function interval(found, shown) {
-  if (!found) return h("span", { class: "muted" }, "not known");
-  const [middle, low, high] = found;
-  return h("span", {}, shown(middle), h("br"), h("span", { class: "muted small" }, `${shown(low)} to ${shown(high)}`));
-}
-
-function value({ value: found, measured_runs: runs }, metric) {
-  if (!found || !runs) return interval(found, (one) => quantity(one, metric));
-  return h(
-    "span",
-    {},
-    quantity(found[0], metric),
-    h("br"),
-    h("span", { class: "muted small" }, `measured, ${counted(runs, "run")}`),
-  );
 }
 
 function words(title, lines) {

@@ -2,7 +2,7 @@
 
 import { get, studyPath } from "./api.js";
 import { breakable, fill, h } from "./dom.js";
-import { configuration, coreTime, counted, duration, factor, looks, number, quantity } from "./format.js";
+import { configuration, coreTime, counted, duration } from "./format.js";
 import { errorLine, facts, table } from "./parts.js";
 
 /** A place for one trial; `show(number)` fetches it, `metric` is the study's, `query` leads back to the list. */
@@ -39,14 +39,12 @@ export function trialBox(name, here) {
 }
 
 function drawn({ trial, made }, metric) {
-  const ratio = trial.speed_up ?? null;
-  const gain = ratio === null ? "" : trial.confirmed ? `; ${factor(ratio)} by the verdict` : `; ${looks(ratio)}, not confirmed`;
-  const has = (trial.value ?? null) !== null;
+  const gain = trial.gain && `; ${trial.gain}${trial.confirmed ? " by the verdict" : ", not confirmed"}`;
   const chosen = h("div", { class: "run" });
-  const choose = (at) => fill(chosen, drawnRun(made[at], at + 1, metric));
+  const choose = (at) => fill(chosen, drawnRun(made[at], at + 1));
   if (made.length > 0) choose(made.length - 1);
   return [
-    has ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${quantity(trial.value, metric)}`), ` in tuning${gain}`) : null,
+    trial.text ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${trial.text}`), ` in tuning${gain}`) : null,
     h("p", {}, h("code", {}, breakable(configuration(trial.configuration)))),
     h("p", { class: "muted" }, `${trial.state}, ${counted(made.length, "run")}; tuning took ${coreTime(trial.core_s)}`),
     trial.message ? h("p", { class: "error" }, trial.message) : null,
@@ -67,7 +65,7 @@ function runs(made, metric, choose) {
   const rows = made.map((run, at) => [
     h("button", { type: "button", class: "sort", on: { click: () => choose(at) } }, String(at + 1)),
     run.purpose,
-    result(run, metric),
+    result(run),
     duration(run.elapsed_s),
     run.started.replace("T", " ").slice(0, 19),
     run.host,
@@ -76,21 +74,14 @@ function runs(made, metric, choose) {
   return table("Runs", columns, rows, { className: "small" });
 }
 
-function result(run, metric) {
-  const value = run.value ?? run.bound;
-  if (value === null) return run.state;
-  return `${run.value === null ? `capped at ` : ""}${quantity(value, metric)}`;
+function result(run) {
+  return run.text || run.state;
 }
 
-function drawnRun(run, at, metric) {
-  const others = Object.entries(run.metrics).filter(([key]) => key !== metric?.name);
+function drawnRun(run, at) {
   return [
-    h("h3", {}, `Run ${at}, ${run.purpose}: ${result(run, metric)}`),
-    facts([
-      ["Held", coreTime(run.core_s)],
-      ["Most memory", run.memory_bytes > 0 ? quantity(run.memory_bytes, { unit: "B" }) : null],
-      ...others.map(([key, figure]) => [key, number(figure)]),
-    ]),
+    h("h3", {}, `Run ${at}, ${run.purpose}: ${result(run)}`),
+    facts([["Held", coreTime(run.core_s)], ...Object.entries(run.texts)]),
     run.message ? h("p", { class: "error" }, run.message) : null,
     ...run.commands.map((command) => text("Command", command)),
     text("stdout", run.stdout),

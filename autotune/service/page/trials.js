@@ -3,7 +3,7 @@
 
 import { call, get, studyPath } from "./api.js";
 import { breakable, fill, h, onChange, setText, throttled } from "./dom.js";
-import { changes, configuration, coreTime, counted, factor, looks, number, ratioTitle } from "./format.js";
+import { changes, configuration, coreTime, counted, plain, ratioTitle } from "./format.js";
 import { clearRefused, errorLine, field, options, scrolling, showRefused } from "./parts.js";
 import { saveFile } from "./saving.js";
 import { trialBox } from "./trial.js";
@@ -26,7 +26,7 @@ const ORDERS = [
   ["value down", "greatest value first"],
   ["core_s down", "most expensive first"],
 ];
-const NEWEST = { where: "", state: "", sort: "trial", way: "down", page: "1" };
+const NEWEST = { where: "", state: "", sort: "trial", way: "down", page: "1", columns: "" };
 
 /** Show the trials of a study in `root`. */
 export function openTrials(root, { name, here, study: first }) {
@@ -39,21 +39,14 @@ export function openTrials(root, { name, here, study: first }) {
     on: { change: () => want({ where: where.value.trim() }) },
   });
   const count = h("p", { class: "muted", role: "status" });
-  const heads = new Map(COLUMNS.map((column) => [column.key, head(column)]));
+  const headRow = h("tr", { role: "row" });
+  const picker = h("div", { class: "chosen" });
   // Explicit roles, since browsers drop them for a table laid out as cards.
   const body = h("tbody", { role: "rowgroup" });
   const grid = h(
     "table",
     { class: "trials cards", role: "table", "aria-label": "Trials" },
-    h(
-      "thead",
-      { role: "rowgroup" },
-      h(
-        "tr",
-        { role: "row" },
-        [...heads.values()].map(({ element }) => element),
-      ),
-    ),
+    h("thead", { role: "rowgroup" }, headRow),
     body,
   );
   const earlier = h("button", { type: "button", on: { click: () => turn(-1) } }, "Previous");
@@ -78,6 +71,7 @@ export function openTrials(root, { name, here, study: first }) {
       field("Show", states),
       field("Sorted by", sorting),
     ),
+    h("details", {}, h("summary", {}, "Columns"), picker),
     error.element,
     count,
     scrolling("Trials, table", grid),
@@ -85,10 +79,24 @@ export function openTrials(root, { name, here, study: first }) {
   );
   fill(root, listing, single.element);
   const controller = new AbortController();
-  const drawRows = onChange(({ rows, ...study }) =>
+  let heads = new Map();
+  const drawHeads = onChange((columns) => {
+    heads = new Map(columns.map((column) => [column.key, head(column)]));
+    fill(headRow, [...heads.values()].map(({ element }) => element));
+  });
+  const drawPicker = onChange(({ parameters, chosen }) =>
+    fill(
+      picker,
+      parameters.map((one) => {
+        const change = ({ target }) => want({ columns: parameters.filter((other) => (other === one ? target.checked : chosen.includes(other))).join(",") });
+        return h("label", {}, h("input", { type: "checkbox", checked: chosen.includes(one), on: { change } }), ` ${one}`);
+      }),
+    ),
+  );
+  const drawRows = onChange(({ rows, columns, ...study }) =>
     fill(
       body,
-      rows.map((row) => line(row, study, here)),
+      rows.map((row) => line(row, columns, study, here)),
     ),
   );
   const drawStates = onChange((found) =>
@@ -188,7 +196,11 @@ export function openTrials(root, { name, here, study: first }) {
     drawStates(kinds);
     drawOrders(parameters);
     const [best, defaults] = [study.incumbent?.trial ?? null, study.default?.configuration ?? null];
-    drawRows({ rows: trials, metric: study.metric, best, defaults });
+    const chosen = wanted.columns.split(",").filter((one) => parameters.includes(one));
+    const columns = columnsWith(chosen, trials.some(messageOf));
+    drawPicker({ parameters, chosen });
+    drawHeads(columns);
+    drawRows({ rows: trials, columns, metric: study.metric, best, defaults });
     setText(
       count,
       total === 0
@@ -254,12 +266,23 @@ export function openTrials(root, { name, here, study: first }) {
 function titleOf(key, metric) {
   if (key === "speed_up") return ratioTitle(metric);
   if (key !== "value" || !metric) return COLUMNS.find((column) => column.key === key).title;
-  return `${metric.name}${metric.unit ? ` [${metric.unit}]` : ""}`;
+  return metric.name;
 }
 
-function line(trial, { metric, best, defaults }, here) {
+// The chosen parameters stand before the changed options; messages have a column if there are any.
+function columnsWith(parameters, hasMessages) {
+  const before = COLUMNS.slice(0, -2);
+  const chosen = parameters.map((one) => ({ key: one, title: one, isParameter: true }));
+  return [...before, ...chosen, COLUMNS.at(-2), ...(hasMessages ? [COLUMNS.at(-1)] : [])];
+}
+
+function messageOf({ message, breaks }) {
+  return message || (breaks ? `breaks ${breaks}` : "");
+}
+
+function line(trial, columns, { metric, best, defaults }, here) {
   const isBest = trial.trial === best;
-  const message = trial.message || (trial.breaks ? `breaks ${trial.breaks}` : "");
+  const message = messageOf(trial);
   const cells = {
     trial: [
       h("a", { href: `${here}/trials/${trial.trial}` }, String(trial.trial)),
@@ -267,35 +290,21 @@ function line(trial, { metric, best, defaults }, here) {
     ],
     state: h("span", { class: "state", data: { state: trial.state } }, trial.state),
     runs: trial.runs === null ? "" : String(trial.runs),
-    value: value(trial, metric),
-    speed_up: ratio(trial),
+    value: trial.text,
+    speed_up: trial.gain,
     core_s: coreTime(trial.core_s),
     configuration: h("code", { title: configuration(trial.configuration) }, breakable(changes(trial.configuration, defaults))),
-    message: message ? h("span", { class: "clamped" }, message) : "",
+    message: message ? h("span", { title: message }, message) : "",
   };
+  const cellOf = ({ key, isParameter }) => (isParameter ? h("code", {}, plain(trial.configuration[key])) : cells[key]);
   return h(
     "tr",
     { class: isBest ? "best" : null, role: "row" },
-    COLUMNS.map(({ key, number: isNumber }) =>
-      key === "trial"
-        ? h("th", { scope: "row", role: "rowheader", class: "number" }, cells[key])
-        : h(
-            "td",
-            { role: "cell", class: isNumber ? "number" : null, data: { label: titleOf(key, metric) } },
-            cells[key] === "" ? null : cells[key],
-          ),
-    ),
+    columns.map((column) => {
+      const { key, title, number: isNumber, isParameter } = column;
+      if (key === "trial") return h("th", { scope: "row", role: "rowheader", class: "number" }, cells.trial);
+      const label = isParameter ? title : titleOf(key, metric);
+      return h("td", { role: "cell", class: isNumber ? "number" : key, data: { label } }, cellOf(column) || null);
+    }),
   );
-}
-
-function ratio({ speed_up: value, confirmed }) {
-  if (value === null || value === undefined) return "";
-  return confirmed ? factor(value) : looks(value);
-}
-
-// A bound is not a value; the sign shows on which side of it the value is.
-function value(trial, metric) {
-  if (trial.value !== null && trial.value !== undefined) return number(trial.value);
-  if (trial.bound === null || trial.bound === undefined) return "";
-  return `${metric?.direction === "maximize" ? "<" : ">"} ${number(trial.bound)}`;
 }

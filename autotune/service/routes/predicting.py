@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from autotune.formatting import quantity
 from autotune.held_folders import temporary_folder
 from autotune.machines.catalogue import THIS, machine_files
 from autotune.machines.description import MachineError, load
@@ -18,11 +19,14 @@ from autotune.service.models.values import Facts, Given, MetricModel, Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.summaries import metric_model
 from autotune.service.workers import Answer, answer_long, as_json
+from autotune.statistics.speed_up import SpeedUp
 from autotune.storage.studies import StoredStudies
 from autotune.studyfile import StudyFile
+from objectives.base import Metric
 
 if TYPE_CHECKING:
     from autotune.performance.predict import Target
+    from autotune.performance.regression import prediction as predicted
     from autotune.performance.regression.prediction import Interval, Prediction
     from autotune.records.measurement import Measured
 
@@ -62,6 +66,8 @@ class Proposal(BaseModel):
     speed_up: tuple[float, float, float] | None
     measured_runs: int
     by_verdict: bool = False
+    text: str = Field(description="The value with its unit, and its interval if it is predicted.")
+    gain: str = Field(description="The gain over the default, with how sure it is; empty for the default itself.")
 
 
 class MeasuredValue(BaseModel):
@@ -70,6 +76,7 @@ class MeasuredValue(BaseModel):
     configuration: Values
     value: float
     runs: int
+    text: str
 
 
 class Predicted(BaseModel):
@@ -227,6 +234,8 @@ def _answer(
             value=_ends(prediction.default_value),
             speed_up=None,
             measured_runs=prediction.default_runs,
+            text=_value_text(prediction.default_value, prediction.default_runs, metric),
+            gain="",
         ),
         proposals=[
             Proposal(
@@ -235,6 +244,8 @@ def _answer(
                 speed_up=_ends(proposal.speed_up),
                 measured_runs=proposal.measured_runs,
                 by_verdict=proposal.by_verdict,
+                text=_value_text(proposal.value, proposal.measured_runs, metric),
+                gain=_gain_text(prediction, proposal),
             )
             for proposal in prediction.proposals
         ],
@@ -243,11 +254,35 @@ def _answer(
         doubts=json_value((*notes, *prediction.doubts)),
         reasons=list(prediction.reasons),
         measured=[
-            MeasuredValue(configuration=json_value(dict(row.configuration)), value=row.value, runs=row.runs)
+            MeasuredValue(
+                configuration=json_value(dict(row.configuration)),
+                value=row.value,
+                runs=row.runs,
+                text=quantity(row.value, metric),
+            )
             for row in values[:_SHOWN]
             if row.value is not None
         ],
     )
+
+
+def _value_text(value: "Interval | None", runs: int, metric: Metric) -> str:
+    if value is None:
+        return "not known"
+    if runs:
+        return f"{quantity(value.value, metric)}, measured in {runs} run{'' if runs == 1 else 's'}"
+    return f"{quantity(value.value, metric)} ({quantity(value.low, metric)} to {quantity(value.high, metric)})"
+
+
+def _gain_text(prediction: "Prediction", proposal: "predicted.Proposal") -> str:
+    gain = proposal.speed_up
+    if proposal.configuration == prediction.default:
+        return "the default"
+    if gain is None:
+        return "not known"
+    # The best of many measurements looks better than it is, so only a verdict's speed-up has an interval.
+    looks = proposal.measured_runs and prediction.default_runs and not proposal.by_verdict
+    return SpeedUp(gain.value, None if looks else (gain.low, gain.high)).text()
 
 
 def _ends(interval: "Interval | None") -> tuple[float, float, float] | None:

@@ -5,6 +5,7 @@ import os
 import shlex
 import stat
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
@@ -14,6 +15,8 @@ from fastapi.responses import Response
 
 from autotune.batch.winner_script import commands_of
 from autotune.execution.run_folder import is_folder_of
+from autotune.formatting import quantity
+from autotune.records.limit import OF_EVERY_RUN
 from autotune.records.study import Run
 from autotune.results.export import as_csv
 from autotune.results.trial_choice import TrialChoice
@@ -23,11 +26,12 @@ from autotune.service.models.trials import TrialDetail, TrialPage, TrialRun, Tri
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import AnswerKey, Studies
-from autotune.service.summaries import row_models, rows_of
+from autotune.service.summaries import row_models, rows_of, value_or_bound
 from autotune.service.workers import Answer, answer_long, as_json, work_long
 from launchers import STDERR, STDOUT
 from launchers.sequence import last_folder
 from objectives.base import Metric
+from objectives.job_metrics import job_metrics
 
 TrialNumber = Annotated[int, Path(ge=0, lt=2**31, description="A trial's number.", examples=[19])]
 _READ_BYTES = 16 * 1024
@@ -118,7 +122,8 @@ def routes(studies: Studies) -> APIRouter:
             if not rows or rows[0].trial != trial:
                 raise ProblemError(404, f"study {name!r} has no trial {trial}")
             runs = [run for run in studies.store(name).runs() if run.trial == trial]
-            made = [TrialRun(**_run_fields(run, summary.standings.metric)) for run in runs]
+            metrics = {one.name: one for one in (*OF_EVERY_RUN, *summary.definition.metrics)}
+            made = [TrialRun(**_run_fields(run, summary.standings.metric, metrics)) for run in runs]
             return TrialDetail(trial=rows[0], made=made)
 
         # Not kept: the folders of runs, with their output, may be removed at any time.
@@ -127,8 +132,9 @@ def routes(studies: Studies) -> APIRouter:
     return router
 
 
-def _run_fields(run: Run, metric: Metric) -> dict[str, Any]:
+def _run_fields(run: Run, metric: Metric, metrics: Mapping[str, Metric]) -> dict[str, Any]:
     outcome = run.outcome
+    figures = {**job_metrics(outcome.usage, outcome.metered), **outcome.metrics}
     ended = outcome.failure.value if outcome.failure is not None else "capped" if outcome.capped else "complete"
     return {
         "purpose": run.series.kind.label,
@@ -141,6 +147,10 @@ def _run_fields(run: Run, metric: Metric) -> dict[str, Any]:
         "elapsed_s": outcome.usage.elapsed_s,
         "core_s": run.core_s,
         "memory_bytes": outcome.usage.peak_memory_bytes,
+        "text": value_or_bound(outcome.metrics.get(metric.name), outcome.bound, metric),
+        "texts": {
+            name: quantity(value, metrics.get(name, Metric(name, ""))) for name, value in figures.items() if name != metric.name
+        },
         "disturbance": outcome.disturbance.describe(),
         "message": outcome.message,
         "commands": [shlex.join(command) for command in commands_of(run.job)],

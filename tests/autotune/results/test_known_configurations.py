@@ -52,7 +52,7 @@ def test_the_confirmed_configuration_with_its_interval_and_who_measured_it(sqlit
     assert known.confirmed
     assert known.speed_up == pytest.approx(2.1, abs=0.1)
     assert known.interval[0] <= known.speed_up <= known.interval[1]
-    assert known.sentence.endswith(") over 2 s")
+    assert known.sentence.endswith(") over 2.1 s"), "the median of the fresh pairs, whose ratio it is"
     assert (known.when, known.by, known.runs, known.trials) == ("2026-01-01T10:00:00", "ada@node7", 2, 0)
 
 

@@ -75,6 +75,8 @@ def trial(number, *, running=False):
         "message": {"timed out": "had not ended after 60 s", "out of memory": "node17: killed at 180 GB"}.get(
             state, ""
         ),
+        "text": f"{value} s" if value else "> 2.26 s" if state == "capped" else "",
+        "gain": f"looks {BASELINE / value:.3g}x" if value else "",
     }
 
 
@@ -91,6 +93,8 @@ def runs(trial):
         "elapsed_s": 2.7,
         "core_s": trial["core_s"],
         "memory_bytes": 124_700_000,
+        "text": trial["text"],
+        "texts": {"peak_memory_bytes": "124.7 MB"} | ({"scf_steps": "11"} if trial["value"] else {}),
         "disturbance": "others took 3% of its time",
         "message": trial["message"],
         "commands": ["mpirun -np 24 pw.x -inp tio2.in"],
@@ -249,23 +253,26 @@ def prediction(machine, k):
             "speed_up": [1.6 - 0.05 * number, 1.1, 2.1],
             "measured_runs": 0,
             "by_verdict": False,
+            "text": f"{2.0 + 0.05 * number:.4g} s (1.6 s to 2.9 s)",
+            "gain": f"{1.6 - 0.05 * number:.3f}x (1.100 to 2.100)",
         }
         for number in range(1, k + 1)
     ]
-    proposals[0] |= {"value": [2.672, 2.6, 2.75], "measured_runs": 3, "by_verdict": True}
+    proposals[0] |= {"value": [2.672, 2.6, 2.75], "measured_runs": 3, "by_verdict": True, "text": "2.672 s, measured in 3 runs"}
     if k > 2:
-        proposals[2] |= {"measured_runs": 1}
-    proposals[-1] |= {"value": None, "speed_up": None}
+        proposals[2] |= {"measured_runs": 1, "gain": "looks 1.45x"}
+    proposals[-1] |= {"value": None, "speed_up": None, "text": "not known", "gain": "not known"}
+    default = {"configuration": configuration(0), "value": [3.4, 2.6, 4.4], "speed_up": None, "measured_runs": 5}
     none = machine == "summit"
     return {
         "machine": machine or "node17",
         "metric": METRIC,
         "promising": not none,
-        "default": {"configuration": configuration(0), "value": [3.4, 2.6, 4.4], "speed_up": None, "measured_runs": 5},
+        "default": default | {"text": "3.4 s, measured in 5 runs", "gain": ""},
         "proposals": [] if none else proposals,
         "grounds": ["51 runs of pw.x on 2 machines"],
         "doubts": ["nothing was measured on a machine with POWER9"] if none else ["one workload only"],
-        "measured": [{"configuration": configuration(number), "value": 2.672, "runs": 3} for number in (1, 0)],
+        "measured": [{"configuration": configuration(number), "value": 2.672, "runs": 3, "text": "2.672 s"} for number in (1, 0)],
         "reasons": [] if none else [["np", 1.31], ["npool", 1.12]],
     }
 
@@ -292,10 +299,15 @@ _KNOWN = {
     "when": "2026-11-22T20:51:07",
     "who": "ada",
     "host": "node17",
+    "text": "2.01 s",
+    "default_text": "3.36 s",
+    "gain": "1.670x (1.570 to 1.770)",
 }
 KNOWN = [
     _KNOWN,
-    _KNOWN | {"program": "melt", "speed_up": 2.1, "interval": None, "confirmed": False, "doubt": "too few pairs"},
+    _KNOWN
+    | {"program": "melt", "speed_up": 2.1, "interval": None, "confirmed": False, "doubt": "too few pairs"}
+    | {"gain": "looks 2.1x, not confirmed"},
 ]
 
 

@@ -79,6 +79,7 @@ class FakeStudy:
             "baseline": figures.BASELINE if best else None,
             "best": best["value"] if best and not self.is_tradeoff else None,
             "fresh": {"best": 1.9, "default": 3.31, "pairs": 19} if done else None,
+            "texts": self._texts(best, gain, done=done),
             "speed_up": None if self.is_tradeoff else gain,
             "interval": [gain * 0.94, gain * 1.06] if done else None,
             "verdict": _sentence(gain) if done else None,
@@ -90,6 +91,17 @@ class FakeStudy:
             **self.labels,
             "trouble": "" if best or not self.trials else _trouble(self.trials),
         }
+
+    def _texts(self, best, gain, *, done):
+        if best is None:
+            return None
+        if self.is_tradeoff:
+            return {"best": "", "default": f"{figures.BASELINE} s", "gain": "", "of": "in tuning"}
+        if done:
+            interval = f"({gain * 0.94:.3f} to {gain * 1.06:.3f})"
+            return {"best": "1.9 s", "default": "3.31 s", "gain": f"{gain:.3f}x {interval}", "of": "median of 19 fresh runs"}
+        values = {"best": f"{best['value']} s", "default": f"{figures.BASELINE} s"}
+        return values | {"gain": f"looks {gain:.3g}x", "of": "in tuning"}
 
     def detail(self):
         best = self.incumbent

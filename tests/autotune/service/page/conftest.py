@@ -29,7 +29,6 @@ DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 # A machine that is busy with other tests is slow.
 PATIENCE_MS = 60_000
-TIMES = "\u00d7"  # the sign of multiplication
 
 
 @dataclass
