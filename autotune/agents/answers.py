@@ -62,7 +62,7 @@ class Value(Answer):
 
 
 class Study(Answer):
-    """A study. `best` is of tuning and its `speed_up` not confirmed until there is an `interval`; then of fresh runs."""
+    """A study. Without an `interval`, `best` and `speed_up` are of tuning and not confirmed; with one, of fresh runs."""
 
     name: str
     state: str

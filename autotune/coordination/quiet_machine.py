@@ -133,7 +133,9 @@ class QuietMachine:
             if use.is_quiet or waited_s >= most_s:
                 break
             if not waited_s:
-                display.waits(f"waiting for a quiet machine, {duration(most_s)} at most (--noise accept: never): {use.words()}")
+                display.waits(
+                    f"waiting for a quiet machine, {duration(most_s)} at most (--noise accept: never): {use.words()}"
+                )
             check()
             self.pause(_PAUSE_S)
             self._waited_s += _PAUSE_S

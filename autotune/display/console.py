@@ -22,7 +22,7 @@ from spaces import Configuration
 _SURE = 1.2
 # Terms that lines about runs use, and their legend.
 _LEGEND = {
-    re.compile(r"\bset aside\b"): "set aside: others took more than the noise of the study allows, so the run does not count",
+    re.compile(r"\bset aside\b"): "set aside: others took more than the noise of the study allows; it does not count",
     re.compile(r"\btaken \d+%"): "taken: the share of the run's time that other processes took from it",
     re.compile(r"\blooks [\d.e+]+x"): "looks: speed-up over the default by the runs of tuning, not confirmed",
 }

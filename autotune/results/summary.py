@@ -148,9 +148,11 @@ class Summary:
             of_default, of_winner = (median(values) for values in zip(*self.fresh_pairs, strict=True))
             # The best is the default if the winner was slower.
             return of_default if best is default else of_winner, of_default
-        both = (standings.value(one) if one is not None and one.complete else None for one in (best, default))
-        value, of_default = (None if one is None else without_rounding_error(one) for one in both)
-        return value, of_default
+
+        def tuned(trial: TrialRecord | None) -> float | None:
+            return without_rounding_error(standings.value(trial)) if trial is not None and trial.complete else None
+
+        return tuned(best), tuned(default)
 
     @property
     def best(self) -> TrialRecord | None:

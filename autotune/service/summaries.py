@@ -32,8 +32,8 @@ from autotune.service.json_values import json_value, with_tilde
 from autotune.service.models.studies import FirstError, FreshMedians, FrontPoint, Known, MetricRow, StudyTexts, Trial
 from autotune.service.models.trials import TrialRow
 from autotune.service.models.values import MetricModel
-from autotune.storage.readable_study import ReadableStudy, labels_of
 from autotune.statistics.standings import Standings
+from autotune.storage.readable_study import ReadableStudy, labels_of
 from autotune.storage.studies import StoredStudies
 from objectives.base import Metric
 
@@ -355,9 +355,9 @@ def _watched(study: ReadableStudy, summary: Summary) -> dict[str, list[str]]:
 
 def _fresh(summary: Summary) -> FreshMedians | None:
     """Return the medians of the verdict's fresh runs of the best and the default; None without a verdict."""
-    if not summary.fresh_pairs:
-        return None
     best, default = summary.medians
+    if not summary.fresh_pairs or best is None or default is None:
+        return None
     return FreshMedians(best=best, default=default, pairs=len(summary.fresh_pairs))
 
 
@@ -367,9 +367,10 @@ def _texts(summary: Summary, fresh: FreshMedians | None) -> StudyTexts | None:
         return None
     best, default = ("" if value is None else quantity(value, summary.standings.metric) for value in summary.medians)
     of = "in tuning" if fresh is None else f"median of {fresh.pairs} fresh runs"
+    gain = "" if summary.speed_up is None else summary.speed_up.text()
     if _chosen(summary) is None:
-        return StudyTexts(best="", default=default, gain="", of=of)
-    return StudyTexts(best=best, default=default, gain="" if summary.speed_up is None else summary.speed_up.text(), of=of)
+        best = gain = ""
+    return StudyTexts(best=best, default=default, gain=gain, of=of)
 
 
 def metric_model(metric: Metric) -> MetricModel:

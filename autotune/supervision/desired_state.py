@@ -94,7 +94,7 @@ class Order(BaseModel):
             DesiredState.RUN, by
         )
 
-    def comparing(  # noqa: PLR0913, PLR0917  the fields that a comparison sets
+    def comparing(
         self,
         task: Task,
         by: str,
@@ -110,7 +110,9 @@ class Order(BaseModel):
     def changes(self) -> list[str]:
         """The changes of the study file, `key=value`, that a study cannot get by another option."""
         pairs = [] if self.pairs is None else [f"verdict.{key}={self.pairs}" for key in ("pairs", "max_pairs")]
-        weights = ", ".join(f"{json.dumps(name, ensure_ascii=False)} = {weight!r}" for name, weight in (self.weights or {}).items())
+        weights = ", ".join(
+            f"{json.dumps(name, ensure_ascii=False)} = {weight!r}" for name, weight in (self.weights or {}).items()
+        )
         return [*pairs, *([f"tradeoff.weights={{ {weights} }}"] if weights else [])]
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":

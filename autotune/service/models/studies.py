@@ -49,9 +49,9 @@ class FreshMedians(BaseModel):
 
 
 class StudyTexts(BaseModel):
-    """The best, the default and the gain as texts with units; empty if unknown. `of` says which runs they are medians of.
+    """The best, the default and the gain as texts with units; empty if unknown. `of` says of which runs they are.
 
-    These are the fresh runs behind a verdict, or those of tuning without one, so that the three agree.
+    They are medians of the fresh runs behind a verdict, or of tuning without one, so that the three agree.
     """
 
     best: str
@@ -123,7 +123,7 @@ class FrontPoint(BaseModel):
 
 
 class MetricRow(BaseModel):
-    """A measured metric of the best and the default, as texts with units; empty if unknown. `limit` is what it keeps."""
+    """A metric of the best and the default, as texts with units; empty if unknown. `limit` is what a winner must keep."""
 
     name: str
     best: str
@@ -158,8 +158,9 @@ class StudyDetail(StudyBrief):
 
     `noise` says how much runs of one configuration differ, and whether the machine drifted. `next` says what to do
     next. `metrics` has every metric, if there are several: medians of the fresh runs behind a verdict, else of tuning.
-    `checks` are those of `autotune watch`, `alarms` say what they found. `pictures` are the names of its pictures, the main one first. `again` is the body of a
-    `POST /studies` that starts another study like this one; None if it is not in the catalogue, or too large for that.
+    `checks` are those of `autotune watch`, `alarms` say what they found. `pictures` are the names of its pictures, the
+    main one first. `again` is the body of a `POST /studies` that starts another study like this one; None if it is not
+    in the catalogue, or too large for that.
     """
 
     model_config = ConfigDict(

@@ -2,7 +2,7 @@
 // the address, so that they can be linked, and are kept while a trial is shown.
 
 import { call, get, studyPath } from "./api.js";
-import { breakable, fill, h, onChange, setText, throttled } from "./dom.js";
+import { fill, h, onChange, setText, throttled } from "./dom.js";
 import { changes, configuration, coreTime, counted, plain, ratioTitle } from "./format.js";
 import { clearRefused, errorLine, field, options, scrolling, showRefused } from "./parts.js";
 import { saveFile } from "./saving.js";
@@ -293,7 +293,7 @@ function line(trial, columns, { metric, best, defaults }, here) {
     value: trial.text,
     speed_up: trial.gain,
     core_s: coreTime(trial.core_s),
-    configuration: h("code", { title: configuration(trial.configuration) }, breakable(changes(trial.configuration, defaults))),
+    configuration: h("code", { title: configuration(trial.configuration) }, changes(trial.configuration, defaults)),
     message: message ? h("span", { title: message }, message) : "",
   };
   const cellOf = ({ key, isParameter }) => (isParameter ? h("code", {}, plain(trial.configuration[key])) : cells[key]);

@@ -135,6 +135,7 @@ def routes(studies: Studies) -> APIRouter:
 def _run_fields(run: Run, metric: Metric, metrics: Mapping[str, Metric]) -> dict[str, Any]:
     outcome = run.outcome
     figures = {**job_metrics(outcome.usage, outcome.metered), **outcome.metrics}
+    figures.pop(metric.name, None)
     ended = outcome.failure.value if outcome.failure is not None else "capped" if outcome.capped else "complete"
     return {
         "purpose": run.series.kind.label,
@@ -148,9 +149,7 @@ def _run_fields(run: Run, metric: Metric, metrics: Mapping[str, Metric]) -> dict
         "core_s": run.core_s,
         "memory_bytes": outcome.usage.peak_memory_bytes,
         "text": value_or_bound(outcome.metrics.get(metric.name), outcome.bound, metric),
-        "texts": {
-            name: quantity(value, metrics.get(name, Metric(name, ""))) for name, value in figures.items() if name != metric.name
-        },
+        "texts": {name: quantity(value, metrics.get(name, Metric(name, ""))) for name, value in figures.items()},
         "disturbance": outcome.disturbance.describe(),
         "message": outcome.message,
         "commands": [shlex.join(command) for command in commands_of(run.job)],

@@ -52,7 +52,10 @@ def test_schemas_have_no_titles_and_no_nulls_but_in_lists():
     schema = schema_of(Status)
     assert "title" not in schema
     assert schema["properties"]["budget"] == {"type": "integer"}
-    assert schema["properties"]["interval"] == {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "null"}]}}
+    assert schema["properties"]["interval"] == {
+        "type": "array",
+        "items": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+    }
     assert schema["required"] == ["name", "state", "trials"]
     assert schema_of(TrialsArguments)["additionalProperties"] is False
     assert len(json.dumps(schema)) < 0.7 * len(json.dumps(Status.model_json_schema()))

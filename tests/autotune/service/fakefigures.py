@@ -258,7 +258,12 @@ def prediction(machine, k):
         }
         for number in range(1, k + 1)
     ]
-    proposals[0] |= {"value": [2.672, 2.6, 2.75], "measured_runs": 3, "by_verdict": True, "text": "2.672 s, measured in 3 runs"}
+    proposals[0] |= {
+        "value": [2.672, 2.6, 2.75],
+        "measured_runs": 3,
+        "by_verdict": True,
+        "text": "2.672 s, measured in 3 runs",
+    }
     if k > 2:
         proposals[2] |= {"measured_runs": 1, "gain": "looks 1.45x"}
     proposals[-1] |= {"value": None, "speed_up": None, "text": "not known", "gain": "not known"}
@@ -272,7 +277,9 @@ def prediction(machine, k):
         "proposals": [] if none else proposals,
         "grounds": ["51 runs of pw.x on 2 machines"],
         "doubts": ["nothing was measured on a machine with POWER9"] if none else ["one workload only"],
-        "measured": [{"configuration": configuration(number), "value": 2.672, "runs": 3, "text": "2.672 s"} for number in (1, 0)],
+        "measured": [
+            {"configuration": configuration(number), "value": 2.672, "runs": 3, "text": "2.672 s"} for number in (1, 0)
+        ],
         "reasons": [] if none else [["np", 1.31], ["npool", 1.12]],
     }
 

@@ -188,6 +188,14 @@ def _chosen(trials, query):
     return known + [one for one in found if one not in known]
 
 
+def _point(study, text):
+    """Return the point of a front that weights choose."""
+    weights = dict(part.split("=") for part in text.split(","))
+    if not any(map(float, weights.values())):
+        raise ProblemError(422, "all weights are 0: give at least one metric a weight above 0")
+    return max(study.front_points, key=lambda one: -one["values"]["wall_s"] * float(weights["wall_s"]))
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = False
     allow_reuse_address = True
@@ -300,10 +308,7 @@ def _handler(service):  # noqa: C901  a table of addresses
                 case ["pictures", name] if name in drawn:
                     self._json(drawn[name])
                 case ["front"]:
-                    weights = dict(part.split("=") for part in query["weights"].split(","))
-                    if not any(map(float, weights.values())):
-                        raise ProblemError(422, "all weights are 0: give at least one metric a weight above 0")
-                    self._json(max(study.front_points, key=lambda one: -one["values"]["wall_s"] * float(weights["wall_s"])))
+                    self._json(_point(study, query["weights"]))
                 case ["script-forms"]:
                     self._json([{"name": form, "title": label} for form, label in script_labels()])
                 case ["script"]:

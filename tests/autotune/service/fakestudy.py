@@ -99,7 +99,12 @@ class FakeStudy:
             return {"best": "", "default": f"{figures.BASELINE} s", "gain": "", "of": "in tuning"}
         if done:
             interval = f"({gain * 0.94:.3f} to {gain * 1.06:.3f})"
-            return {"best": "1.9 s", "default": "3.31 s", "gain": f"{gain:.3f}x {interval}", "of": "median of 19 fresh runs"}
+            return {
+                "best": "1.9 s",
+                "default": "3.31 s",
+                "gain": f"{gain:.3f}x {interval}",
+                "of": "median of 19 fresh runs",
+            }
         values = {"best": f"{best['value']} s", "default": f"{figures.BASELINE} s"}
         return values | {"gain": f"looks {gain:.3g}x", "of": "in tuning"}
 

@@ -250,6 +250,7 @@ def test_a_finished_study_is_extended_and_confirmed_anew(service, followed, clie
     after = service.until("followed", "finished")
     assert (before["trials"], after["trials"]) == (6, 8)
     made = after["fresh"]["pairs"]
+    assert made == before["fresh"]["pairs"] + 3, "more trials compare again, in the pairs that the study file asks for"
     with pytest.raises(ServiceError, match=f"has {made} pairs of runs already"):
         client.confirm("followed")
     # The pairs that there are count.

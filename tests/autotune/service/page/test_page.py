@@ -201,7 +201,9 @@ def test_the_list_and_the_overview_show_the_same_values(fake, new_page):
 
 def test_every_metric_and_the_checks_of_the_winner_are_shown(fake, new_page):
     metrics = [{"name": "ttft_ms", "best": "41 ms", "default": "90 ms", "limit": "ttft_ms <= 50 ms"}]
-    fake.add("served", "finished", 12, metrics=metrics, checks=["check 1: as fast", "check 2: slower"], alarms=["Slower."])
+    fake.add(
+        "served", "finished", 12, metrics=metrics, checks=["check 1: as fast", "check 2: slower"], alarms=["Slower."]
+    )
     page, _ = new_page(fake.url, "#/studies/served")
     rows = page.get_by_role("region", name="All metrics").first.get_by_role("row")
     expect(rows.last).to_have_text("ttft_ms41 ms90 msttft_ms <= 50 ms")
