@@ -62,7 +62,7 @@ class Value(Answer):
 
 
 class Study(Answer):
-    """A study. Without an `interval`, `best` and `speed_up` are of tuning and not confirmed; with one, of fresh runs."""
+    """A study. Without an `interval`, `best` and `speed_up` are of tuning, not confirmed; with one, of fresh runs."""
 
     name: str
     state: str

@@ -123,7 +123,7 @@ class FrontPoint(BaseModel):
 
 
 class MetricRow(BaseModel):
-    """A metric of the best and the default, as texts with units; empty if unknown. `limit` is what a winner must keep."""
+    """A metric of the best and the default, as texts with units; empty if unknown. `limit` is what a winner keeps."""
 
     name: str
     best: str
