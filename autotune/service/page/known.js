@@ -39,7 +39,7 @@ export function openKnown(root) {
   async function start() {
     try {
       const known = await get("known", { signal: controller.signal });
-      fill(result, known.length === 0 ? nothing() : table("Known to work", COLUMNS, known.map(row)));
+      fill(result, known.length === 0 ? nothing() : table("Known to work", COLUMNS, known.map(row), { className: "cards" }));
     } catch (problem) {
       if (problem.name === "AbortError") return;
       result.hidden = true;

@@ -178,6 +178,7 @@ def test_on_a_phone_trials_are_cards_with_value_and_configuration_in_sight(fake,
         box = cell.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= PHONE["width"]
+    assert max(row.bounding_box()["height"] for row in rows.all()) < 100
     page.get_by_label("Sorted by").select_option("least value first")
     expect(rows.first.get_by_role("rowheader")).to_contain_text("best")
 
