@@ -90,7 +90,7 @@ export function controls(name) {
       return;
     }
     if (verb === "delete") confirm.open(study);
-    else if (verb === "extend") extend.open(20, `Then the winner is compared with the default${study.fresh ? " again" : ""}.`);
+    else if (verb === "extend") extend.open(20, afterMore(study));
     else if (verb === "confirm" && study.fresh)
       pairs.open(
         Math.min(1000, Math.max(3, 2 * study.fresh.pairs)),
@@ -164,6 +164,11 @@ export function controls(name) {
 
   const dialogs = [confirm, extend, pairs, label, start].map(({ element: one }) => one);
   return { element, dialogs, update, deleting: () => deleting, close };
+}
+
+function afterMore({ front, best, fresh, replay }) {
+  if (front !== null && best === null) return "Nothing is compared before weights choose a point of the front.";
+  return `Then the result is compared with the default${fresh && !replay ? " again" : ""}.`;
 }
 
 /** The reason why a verb cannot be used now; empty if it can. */

@@ -98,6 +98,7 @@ function drawVerdict(study) {
   const { metric, verdict_detail: detail, texts } = study;
   const better = metric?.direction === "maximize" ? "more is better" : "less is better";
   const [ratio, interval] = (texts?.gain ?? "").split(" (");
+  const sure = interval ? `(${interval}` : study.interval ? null : "not confirmed yet";
   const measured = (text) => (text ? big(text, texts.of) : null);
   return [
     h("p", { class: study.trouble ? "sentence error" : "sentence" }, prose(study.verdict ?? noVerdict(study))),
@@ -105,7 +106,7 @@ function drawVerdict(study) {
     facts([
       ["Best", measured(texts?.best)],
       ["Default", texts?.best ? measured(texts.default) : null],
-      [ratioTitle(metric), texts?.gain ? big(ratio, interval ? `(${interval}` : "not confirmed yet") : null],
+      [ratioTitle(metric), texts?.gain ? big(ratio, sure) : null],
       ["Noise", study.noise],
       ["Metric", metric ? `${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}` : null],
       ["Time left, about", study.left_s === null || study.replay ? null : duration(study.left_s)],

@@ -39,12 +39,12 @@ export function trialBox(name, here) {
 }
 
 function drawn({ trial, made }, metric) {
-  const gain = trial.gain && `; ${trial.gain}${trial.confirmed ? " by the verdict" : ", not confirmed"}`;
+  const gain = trial.gain && trial.gain !== "1x" && `; ${trial.gain}${trial.confirmed ? " by the verdict" : ", not confirmed"}`;
   const chosen = h("div", { class: "run" });
   const choose = (at) => fill(chosen, drawnRun(made[at], at + 1));
   if (made.length > 0) choose(made.length - 1);
   return [
-    trial.text ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${trial.text}`), ` in tuning${gain}`) : null,
+    trial.text ? h("p", {}, h("strong", {}, `${metric?.name ?? "value"} ${trial.text}`), ` in tuning${gain || ""}`) : null,
     h("p", {}, h("code", {}, breakable(configuration(trial.configuration)))),
     h("p", { class: "muted" }, `${trial.state}, ${counted(made.length, "run")}; tuning took ${coreTime(trial.core_s)}`),
     trial.message ? h("p", { class: "error" }, trial.message) : null,
