@@ -286,7 +286,7 @@ def _handler(service):  # noqa: C901  a table of addresses
                 case _:
                     raise ProblemError(404, "there is nothing at this address")
 
-        def _study(self, study, rest, query):  # noqa: C901  likewise
+        def _study(self, study, rest, query):  # noqa: C901, PLR0912  likewise
             drawn = figures.pictures(study.trials)
             match rest:
                 case []:
