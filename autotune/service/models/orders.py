@@ -77,7 +77,7 @@ class Comparison(Given):
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"pairs": 40}]})
 
     pairs: Annotated[int, Field(ge=3, le=MOST_PAIRS)] | None = None
-    weights: str | None = Field(None, max_length=LONGEST_WEIGHTS, examples=["time_s=2,energy_j=1"])
+    weights: Annotated[str, Field(max_length=LONGEST_WEIGHTS, examples=["time_s=2,energy_j=1"])] | None = None
 
 
 class NewLabels(Given):
