@@ -266,7 +266,7 @@ export function openTrials(root, { name, here, study: first }) {
 function titleOf(key, metric) {
   if (key === "speed_up") return ratioTitle(metric);
   if (key !== "value" || !metric) return COLUMNS.find((column) => column.key === key).title;
-  return metric.name;
+  return `${metric.name}, tuning`;
 }
 
 // The chosen parameters stand before the changed options; messages have a column if there are any.
