@@ -30,8 +30,7 @@ def test_a_busy_machine_is_waited_for_and_said_once():
     here.wait(display, lambda: None)
     assert len(waits) == 3
     assert display.lines == [
-        "waiting for a quiet machine, 10:00 at most (--noise accept: never): "
-        + "others use 87% of the cores, process 788 python",
+        f"waiting for a quiet machine, 10:00 at most (--noise accept: never): {BUSY.words()}",
         "others use little of the machine now: resuming",
     ]
 
