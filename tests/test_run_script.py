@@ -43,6 +43,21 @@ def test_no_python_of_it_imports_from_the_current_folder(tmp_path):
     assert set(options) == {"-P", "--version"}
 
 
+def test_comparing_commands_looks_for_no_program_of_a_study(tmp_path):
+    venv, root = tmp_path / "venv", RUN.parent
+    (venv / "bin").mkdir(parents=True)
+    for tool, code in {"bin/autotune": 0, "bin/dpkg": 1}.items():
+        (venv / tool).write_text(f"#!/bin/sh\nexit {code}\n")
+        (venv / tool).chmod(0o755)
+    made = f'{{ echo "{root} {venv} 1"; cd {root} && cat run pyproject.toml requirements/run.lock; }} | cksum'
+    (venv / ".ready").write_bytes(subprocess.run(["sh", "-c", made], capture_output=True, check=True).stdout)
+    environment = {"PATH": f"{venv}/bin:/usr/bin:/bin", "AUTOTUNE_VENV": str(venv), "AUTOTUNE_NO_SYSTEM": "1"}
+    for words in (["compare", "--", "true", "--", "true"], ["study", "mine"]):
+        assert not (venv / ".ready-programs").exists()
+        subprocess.run([RUN, *words], cwd=tmp_path, env=environment, check=True)
+    assert (venv / ".ready-programs").exists()
+
+
 def test_it_says_how_to_prevent_what_it_installs():
     assert "AUTOTUNE_NO_SYSTEM=1 prevents that" in function("apt_install")
 

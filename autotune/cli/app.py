@@ -1,7 +1,6 @@
 """The command `autotune`: its subcommands, and how it reports errors."""
 
 import logging
-import re
 import sys
 
 import typer
@@ -19,15 +18,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-# The packages of modules with another name.
-_PACKAGES = {
-    "anyio": "fastapi",
-    "mcp_types": "mcp",
-    "sklearn": "scikit-learn",
-    "starlette": "fastapi",
-    "xgboost": "xgboost-cpu",
-}
 
 
 def _version(given: bool) -> None:
@@ -79,23 +69,11 @@ def _make_plain(record: logging.LogRecord) -> bool:
 
 def _missing_package(error: ImportError) -> AutotuneError | None:
     """Return the error for a package that this installation lacks; None if autotune does not name the package."""
-    from importlib.metadata import PackageNotFoundError, requires
-
-    from autotune.errors import CannotRunHereError
+    from autotune.cli.packages import missing_packages
 
     # Optuna raises an error of its own for a package that it lacks.
     cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-    module = (cause.name or "").partition(".")[0]
-    package = _PACKAGES.get(module, module)
-    try:
-        listed = [line.partition(";")[0].strip() for line in requires("autotune-hpc") or ()]
-    except PackageNotFoundError:
-        return None
-    for requirement in listed:
-        if re.split(r"[^\w-]", requirement)[0] == package:
-            msg = f"this needs {package}, which is not installed: {sys.executable} -m pip install '{requirement}'"
-            return CannotRunHereError(msg)
-    return None
+    return missing_packages([(cause.name or "").partition(".")[0]])
 
 
 def _exit_code(error: AutotuneError | EntryPointError | OSError) -> ExitCode:

@@ -185,6 +185,16 @@ def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool =
     return urls[1:]
 
 
+def drawable(path: Path) -> Path | None:
+    """Return the file of a picture that nobody asked for; without Matplotlib print a line and return None."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is not None:
+        return path
+    output().print(f"no picture {path.name}: Matplotlib is not installed")
+    return None
+
+
 def names_over(over: str) -> list[str]:
     """Return the one or two parameters that `--over` names.
 

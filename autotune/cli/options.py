@@ -144,18 +144,21 @@ RunsOption = Annotated[
 
 
 def check_drawable(path: Path | None) -> Path | None:
-    """Refuse a picture file whose ending is not a known format.
+    """Refuse a picture file whose ending is not a known format, or that cannot be drawn here.
 
     Raises:
         typer.BadParameter: The format is unknown.
+        CannotRunHereError: This installation cannot draw.
     """
     if path is None:
         return None
+    from autotune.cli.packages import require_modules
     from autotune.pictures import FORMATS
 
     if path.suffix.lower() not in FORMATS:
         msg = f"{path}: a picture ends in {', '.join(FORMATS)}"
         raise typer.BadParameter(msg)
+    require_modules("matplotlib")
     return path
 
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -98,7 +99,7 @@ def _check_installed(name: str, packages: tuple[str, ...]) -> None:
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         what = " and ".join(missing)
-        msg = f"sampler {name!r} needs {what}: python -m pip install {' '.join(missing)}"
+        msg = f"sampler {name!r} needs {what}: {sys.executable} -m pip install {' '.join(missing)}"
         raise CannotRunHereError(Problem(msg, "sampler.name"))
 
 

@@ -131,6 +131,9 @@ def _warm_start(opened: Opened, sampler: Proposer) -> None:
         fields = guide(space, setting, known, shape) if earlier is None else None
         start = warm_start(store, space, setting, known, display, shape, fields, earlier)
         cores = _cores_to_hold(prepared) if start.followed else None
+    except ModuleNotFoundError as error:
+        display.line(f"no warm start: a prediction needs {error.name}, which is not installed")
+        return
     except Exception as error:  # noqa: BLE001  a study works without its model, whatever fails there
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return

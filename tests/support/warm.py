@@ -6,7 +6,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -25,15 +25,21 @@ _IMPORTED = (
 
 
 def autotune(
-    folder: Path, *words: str, environment: Mapping[str, str] | None = None, **variables: str
+    folder: Path,
+    *words: str,
+    environment: Mapping[str, str] | None = None,
+    lacks: Collection[str] = (),
+    **variables: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run `autotune` with these words in a folder, and wait for its end.
 
     `environment` replaces the environment of the tests; `variables` are added. The screen has 200 columns unless the
-    environment sets COLUMNS.
+    environment sets COLUMNS. `lacks` are modules that cannot be imported.
     """
     given = os.environ if environment is None else environment
-    ended = _server().run(folder, ["-m", "autotune", *words], {"COLUMNS": "200", **given, **variables})
+    lacking = f"import sys\nsys.modules.update(dict.fromkeys({[*lacks]}))\nfrom autotune.cli import main\nmain()"
+    program = ["-c", lacking] if lacks else ["-m", "autotune"]
+    ended = _server().run(folder, [*program, *words], {"COLUMNS": "200", **given, **variables})
     return subprocess.CompletedProcess(["autotune", *words], *ended)
 
 

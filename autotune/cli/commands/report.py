@@ -11,6 +11,7 @@ import typer
 from autotune.cli.common import echo, errors, names_over, output, print_json
 from autotune.cli.completion import reference_files
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, ExistingStorage, StudyName, StudyNames, check_drawable
+from autotune.cli.packages import require_modules
 from autotune.cli.tables import Column, fit_table
 from autotune.errors import NothingWorkedError
 from autotune.files import write_output
@@ -70,6 +71,7 @@ def report(
     if len(names) == 1 and references is not None:
         msg = "is for a report of several studies: name two or more studies, or leave it out"
         raise typer.BadParameter(msg, param_hint="--references")
+    require_modules("matplotlib", "sklearn")
     document = _document(names, storage, references)
     if png is not None and not document.charts:
         msg = "a report of several studies has no pictures: make a report of each study"
@@ -109,6 +111,8 @@ def picture(
     """
     from autotune.pictures.files import save
 
+    if not as_json:
+        require_modules("matplotlib")
     chart, named = _chart(name, storage, over, of)
     if as_json:
         print_json({"description": chart.description, "columns": chart.table.columns, "rows": chart.table.rows})
@@ -129,6 +133,7 @@ def importance(name: StudyName, storage: ExistingStorage = DEFAULT_STORAGE, as_j
     Prints what share of the differences between the trials each parameter explains, by Optuna's fANOVA, and which
     single changes of the winner lose less than 2 %. `autotune report` and the page draw it.
     """
+    require_modules("sklearn")
     from autotune.results.importance import LEAST_VALUES, importance_of
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import open_stored_study

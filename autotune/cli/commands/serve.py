@@ -69,6 +69,9 @@ def serve(
     if show_url or show_token_file:
         _show_running(_reachable(host), port, as_file=show_token_file)
         return
+    from autotune.cli.packages import require_modules
+
+    require_modules("fastapi", "uvicorn", "matplotlib", "sklearn", "xgboost")
     from autotune.cli.plain_output import PlainFormatter
     from autotune.client import start_token_file
     from autotune.service.catalogue import Catalogue

@@ -1,5 +1,6 @@
-"""Routes of what happens now: events, and the log of a study."""
+"""Routes of what happens now: events, the log of a study, and how many studies run."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from autotune.service.problems import answers
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
 from autotune.service.workers import Place
+from autotune.supervision import StateName
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -29,6 +31,12 @@ class Events(StreamingResponse):
     def __init__(self, events: AsyncIterator[bytes], status_code: int = 200) -> None:
         """Send `events` as they come."""
         super().__init__(events, status_code, {"X-Accel-Buffering": "no"})
+
+
+class OpenMetrics(PlainTextResponse):
+    """Figures for Prometheus."""
+
+    media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def routes(studies: Studies, hub: Hub) -> APIRouter:
@@ -53,6 +61,14 @@ def routes(studies: Studies, hub: Hub) -> APIRouter:
     def show_log(name: StudyName, lines: Annotated[int, Query(ge=1, le=5000)] = 200) -> str:
         """Show the last lines of a study's log."""
         return studies.log(name, lines)
+
+    @router.get("/metrics", response_class=OpenMetrics, responses=answers())
+    def count_studies() -> str:
+        """Count the studies in each state, for Prometheus."""
+        snapshot = studies.snapshot()
+        counts = Counter(snapshot.state(name).state for name in snapshot.names)
+        lines = [f'autotune_studies{{state="{state}"}} {counts[state]}' for state in StateName]
+        return "\n".join(["# TYPE autotune_studies gauge", *lines, "# EOF", ""])
 
     return router
 

@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
+from autotune.cli.command_table import COMMANDS
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
+from tests.support.warm import autotune
 
 # `import autotune.cli` and what it runs, and then what has been imported.
 CHILD = """
@@ -109,33 +112,60 @@ default = 0
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "lacks", "package"),
-    [
-        (["report", "paper", "--png", "pictures"], "matplotlib", "matplotlib>=3.10"),
-        (["serve"], "anyio", "fastapi>=0.120"),
-        (["mcp"], "mcp_types", "mcp<3,>=2.3"),
-    ],
+# The modules of what requirements/light.lock leaves out.
+LEFT_OUT = HEAVY - {"scipy"} | {"anyio", "cmaes", "mcp", "mcp_types"}
+NEEDS = {
+    "ablate worked --picture a.png": "matplotlib",
+    "importance worked": "scikit-learn",
+    "mcp": "mcp",
+    "model qe": "xgboost-cpu",
+    "picture worked --over x": "matplotlib",
+    "predict qe": "xgboost-cpu",
+    "report worked": "matplotlib and scikit-learn",
+    "rightsize qe --deadline 1h": "xgboost-cpu",
+    "serve": "fastapi, matplotlib, scikit-learn, uvicorn and xgboost-cpu",
+    "study ./worked.toml --name b --ray-address auto": "ray",
+    "study ./worked.toml --name c --sampler cmaes": "cmaes",
+    "sweep worked --over x --picture a.png": "matplotlib",
+}
+NEEDS_NOTHING = (
+    *("ablate worked", "best worked", "cancel worked", "check ./worked.toml", "compare --runs 2 -- true -- true"),
+    *("confirm worked", "doctor", "init -- sleep 1", "machine", "pilot ./worked.toml", "replay worked", "storage list"),
+    *("studies", "study ./worked.toml --name a", "sweep worked --over x", "trials worked", "watch worked"),
 )
-def test_a_command_names_the_package_that_it_lacks_and_how_to_install_it(stored, words, lacks, package):
-    lacking = f"import sys\nsys.modules[{lacks!r}] = None\nfrom autotune.cli import main\nmain()"
-    ended = subprocess.run(
-        [sys.executable, "-c", lacking, *words],
-        cwd=stored,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 3
-    name = package.partition("<")[0].partition(">")[0]
-    said = f"autotune: this needs {name}, which is not installed: {sys.executable} -m pip install '{package}'\n"
-    assert ended.stderr.endswith(said)
 
 
-# What requirements/light.lock leaves out.
-LEFT_OUT = HEAVY - {"scipy"}
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory):
+    """Return a folder with a study that has a winner, made without the packages that a light installation lacks."""
+    folder = tmp_path_factory.mktemp("worked")
+    text = TINY.replace("exit {x}", "sleep .{x}").replace("[0]", "[1, 2]").replace("default = 0", "default = 2")
+    (folder / "worked.toml").write_text(text.replace("trials = 1", "trials = 2"), encoding="utf-8")
+    ended = autotune(folder, "study", "./worked.toml", lacks=LEFT_OUT)
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "packages"), NEEDS.items())
+def test_a_command_names_the_packages_that_it_lacks_before_it_runs_anything(worked, words, packages):
+    before = sorted(worked.rglob("*"))
+    ended = autotune(worked, *words.split(), lacks=LEFT_OUT)
+    said = ended.stderr.splitlines()[-1]
+    assert ended.returncode == 3, said
+    assert re.search(rf" needs {packages}(:|, which .*:) {sys.executable} -m pip install ", said)
+    assert sorted(worked.rglob("*")) == before
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("words", NEEDS_NOTHING)
+def test_the_other_commands_do_without(worked, words):
+    ended = autotune(worked, *words.split(), lacks=LEFT_OUT)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_each_command_is_known_to_need_packages_or_not():
+    assert {words.split()[0] for words in (*NEEDS, *NEEDS_NOTHING)} == {entry.name for entry in COMMANDS}
 
 
 @pytest.mark.slow
