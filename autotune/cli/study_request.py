@@ -10,6 +10,7 @@ import typer
 
 from autotune.batch.launcher_names import LOCAL
 from autotune.cli.common import duration_s, if_held
+from autotune.cli.packages import require_modules
 from autotune.cli.study_options import StudyOptions, Switch
 from autotune.errors import StudyFileError
 from autotune.locks import IfHeld
@@ -197,6 +198,7 @@ def _check_ray(options: StudyOptions) -> None:
         except ValueError as error:
             msg = f"{error}, or auto for the Ray cluster on this host"
             raise typer.BadParameter(msg, param_hint="--ray-address") from None
+    require_modules("ray")
 
 
 def _until(text: str) -> float:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from autotune.cli.packages import require_modules
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError
 
@@ -32,6 +33,7 @@ def mcp(
     The agent's program starts this command. It needs a service, `autotune serve`, and the token in AUTOTUNE_TOKEN
     (default: that of your own service). A budget of the token replaces the limits of studies.
     """
+    require_modules("mcp")
     from autotune.agents.server import Agent, serve
     from autotune.client import Client
     from autotune.service.models.budgets import Budget
