@@ -64,6 +64,14 @@ def test_everything_can_be_seen_and_nothing_changed(folder):
     assert [one["name"] for one in ask(app).json()] == ["paper"]
 
 
+def test_prometheus_reads_the_number_of_studies_in_each_state(folder):
+    answer = ask(service(folder), path="/metrics")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    kind, *counts, end = answer.text.splitlines()
+    assert (kind, end) == ("# TYPE autotune_studies gauge", "# EOF")
+    assert [line for line in counts if not line.endswith(" 0")] == ['autotune_studies{state="stopped"} 1']
+
+
 @pytest.mark.slow
 def test_what_is_known_to_work(folder):
     (known,) = ask(service(folder), path="/known").json()
