@@ -21,7 +21,7 @@ class PyAutotuneHpc(PythonPackage):
     depends_on("py-hatchling@1.27:", type="build")
 
     @run_before("install")
-    def install_locked_packages(self):
+    def install_locked_packages(self) -> None:
         """Install the packages of the lock, which pip checks by their hashes."""
         lock = f"requirements/{'light' if self.spec.satisfies('+light') else 'run'}.lock"
         options = ("--prefix", self.prefix, "--ignore-installed", "--require-hashes", "-r", lock)
