@@ -11,7 +11,6 @@ from autotune.formatting import join_words
 # The packages of modules with another name.
 _PACKAGES = {
     "anyio": "fastapi",
-    "mcp_types": "mcp",
     "sklearn": "scikit-learn",
     "starlette": "fastapi",
     "xgboost": "xgboost-cpu",
