@@ -13,12 +13,12 @@ from scipy.stats import spearmanr
 from autotune.performance.installation import with_installation_apart
 from autotune.performance.model import PerformanceModel
 from autotune.performance.recognition import unify_names
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
 from objectives.replay.domains import parameter_of, usable_names, value_of
 from spaces import Configuration, Listed, Space, Value
+from spaces.expressions.quantities import FloatArray
 
 By = Literal["machine", "workload"]
 

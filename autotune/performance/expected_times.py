@@ -6,13 +6,13 @@ from math import exp
 
 import numpy as np
 
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval
+from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.validity import Validity
 from autotune.records.measurement import Setting
 from spaces import Space
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
 # The penalty, as a logarithm, for changing a parameter that the model does not read: until the study has measured such

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from math import exp, hypot, log
 from typing import Any
 
-from autotune.performance.regression.prediction import Interval, Prediction
-from autotune.performance.run_times.estimate import deviations_within
+from autotune.performance.regression.prediction import Interval, Prediction, deviations_within
 from autotune.statistics.ratio_words import ends, times
 from objectives.base import Metric
 

@@ -21,10 +21,8 @@ from autotune.performance.installation import (
 )
 from autotune.performance.measured_here import MeasuredHere, value_of
 from autotune.performance.recognition import unify_names
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import FloatArray
-from autotune.performance.regression.prediction import Interval, Prediction, Proposal
-from autotune.performance.run_times.estimate import Estimate
+from autotune.performance.regression.prediction import Estimate, Interval, Prediction, Proposal
+from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
@@ -35,6 +33,7 @@ from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.shape import Shape
 from spaces import Space, Value
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
 # Up to this size all valid configurations are candidates; of a larger space, a sample and the measured ones.

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.in_space import in_space
 from autotune.records.limit import Limit, Limits
 from autotune.records.measurement import Measured, Setting
 from objectives.base import FailureKind
 from spaces import Space
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
 # Doubts name proposals whose chance to work is lower than this.

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import Features, FloatArray
+from autotune.performance.regression.learners import Features
 from autotune.performance.regression.similarity import squared_distances
+from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.transfer.sources import sources
 from autotune.records.measurement import Measured, Setting
 from spaces import Space
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
 Baseline = Callable[[Sequence[Measured], Space, Indices, Setting], FloatArray | None]

@@ -26,14 +26,14 @@ from statistics import median
 import numpy as np
 from scipy.optimize import nnls
 
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
 from benchmarks.prediction.pwx_runs import GRID, MATERIALS, WALL, rows_of
+from spaces.expressions.quantities import FloatArray
 
 DEADLINES = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 PROBES = 6

@@ -20,16 +20,15 @@ import xgboost
 from scipy.optimize import nnls
 from scipy.stats import spearmanr
 
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import Features, FloatArray
-from autotune.performance.regression.linear import LogLinear
-from autotune.performance.regression.table import Reader, Table
-from autotune.performance.run_times.estimate import Estimate
+from autotune.performance.regression.learners import Features, LogLinear
+from autotune.performance.regression.prediction import Estimate
+from autotune.performance.regression.table import DesignMatrix, Reader, Table
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import installation
 from autotune.records.measurement import Measured, Setting
 from benchmarks.prediction.llm_serving import CHOOSING_CARDS, CHOOSING_MODELS, SHAPE, serving
 from benchmarks.prediction.pwx_runs import MATERIALS, pwx_runs
+from spaces.expressions.quantities import FloatArray
 
 By = Callable[[Setting], object]
 SPLITS: Mapping[str, By] = {

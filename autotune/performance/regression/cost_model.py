@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table
 from objectives.shapes.costs import Costs
+from spaces.expressions.quantities import FloatArray
 
 # The shares of a rate's variance that are common to all builds, to a machine, to an installation on all machines, and
 # specific to a build: an installation on a machine.

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autotune.performance.regression.features import FloatArray
 from autotune.records.measurement import Facts
+from spaces.expressions.quantities import FloatArray
 
 # The squared distance of different words: that of two random standardised numbers is 2 on average.
 _OTHER_WORD = 2.0

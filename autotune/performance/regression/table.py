@@ -1,4 +1,4 @@
-"""Tables: cases as numbers, words and expected costs, for a model of run times."""
+"""Cases, and tables of them: columns of numbers and words with expected costs, for a model of run times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import FloatArray, select_cases
+from autotune.records.measurement import Facts, Measured, Setting
 from objectives import registry
 from objectives.shapes.costs import Costs
 from objectives.shapes.shape import HARDWARE, Shape
-from spaces.expressions.quantities import Columns, column_of, quantities
+from spaces import Space
+from spaces.expressions.quantities import Columns, FloatArray, column_of, quantities
+from spaces.valid_set.valid_set import Indices
 
 Words = npt.NDArray[np.object_]
 Places = npt.NDArray[np.intp]
@@ -19,6 +20,49 @@ Places = npt.NDArray[np.intp]
 # With only two values, a number of the machine adds nothing to its name, and its extrapolation is arbitrary.
 _LEAST_VALUES = 3
 _ALIKE = 6  # columns are compared to this number of digits
+
+
+@dataclass(frozen=True)
+class DesignMatrix:
+    """Columns, (n,) each, by name: of the parameters, the workload's facts and the machine's facts."""
+
+    configuration: Columns
+    workload: Columns
+    machine: Columns
+
+    @classmethod
+    def from_measurements(cls, rows: Sequence[Measured]) -> "DesignMatrix":
+        """Return the cases of measurements, in their order."""
+        return cls(
+            _columns([row.configuration for row in rows]),
+            _columns([row.setting.workload_facts for row in rows]),
+            _columns([row.setting.machine_facts for row in rows]),
+        )
+
+    @classmethod
+    def candidates(cls, space: Space, rows: Indices, setting: Setting) -> "DesignMatrix":
+        """Return the cases of value indexes (n, p) of `space` in a setting."""
+        count = len(rows)
+        return cls(
+            space.columns(rows), _constant(setting.workload_facts, count), _constant(setting.machine_facts, count)
+        )
+
+    @property
+    def named(self) -> Columns:
+        """All columns by name; a parameter hides a fact of the same name, and a workload's fact hides the machine's."""
+        return {**self.machine, **self.workload, **self.configuration}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.named.values()), ()))
+
+
+def _columns(rows: Sequence[Mapping[str, object]]) -> Columns:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: column_of([row.get(name) for row in rows]) for name in names}
+
+
+def _constant(facts: Facts, count: int) -> Columns:
+    return {name: np.repeat(column_of([value]), count) for name, value in facts.items()}
 
 
 @dataclass(frozen=True)
@@ -167,3 +211,8 @@ def _pattern(column: Words) -> bytes:
     """Return a key that is equal for columns of words that split the rows equally."""
     codes: dict[object, int] = {}
     return b"word" + np.array([codes.setdefault(value, len(codes)) for value in column]).tobytes()
+
+
+def select_cases(columns: Columns, chosen: npt.NDArray[np.intp]) -> Columns:
+    """Return the cases at the indexes `chosen`, (m,)."""
+    return {name: column[chosen] for name, column in columns.items()}

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autotune.performance.regression.features import FloatArray
-from autotune.performance.run_times.estimate import Estimate
+from autotune.performance.regression.prediction import Estimate
 from spaces import Configuration
+from spaces.expressions.quantities import FloatArray
 
 # The half-width, as a logarithm, of an interval that is useless to a user: its ends are a factor of 100 apart.
 _VAGUE = np.log(100.0) / 2.0

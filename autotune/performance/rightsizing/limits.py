@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:  # the command reads its options before it imports the models
-    from autotune.performance.regression.features import FloatArray
     from autotune.performance.rightsizing.candidates import Candidates
+    from spaces.expressions.quantities import FloatArray
 
 HOUR_S = 3600.0
 

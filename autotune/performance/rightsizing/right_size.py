@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from autotune.formatting import configuration_text
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import HOUR_S, Limits
 from autotune.performance.rightsizing.time_prior import TimePrior, Times
 from autotune.performance.run_times.model import RunTimes
 from spaces import Configuration
+from spaces.expressions.quantities import FloatArray
 
 CONFIDENCE = 0.9
 """The probability with which a run must keep the limits."""

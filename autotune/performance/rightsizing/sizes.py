@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.errors import CannotRunHereError
-from autotune.performance.regression.design_matrix import DesignMatrix
+from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.validity import Validity

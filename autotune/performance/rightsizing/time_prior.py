@@ -15,10 +15,10 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.statistics.gaussian_process import Factor
+from spaces.expressions.quantities import FloatArray
 
 # The serial share of the work, and the overhead that each core adds, in units of the work of one core.
 _SERIAL = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)

@@ -8,12 +8,12 @@ from statistics import NormalDist
 import numpy as np
 
 from autotune.performance.regression.cost_model import DRAWS
-from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.learners import ROUNDS
 from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Places, Table, Words
-from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.sample import ENOUGH, HiddenPredictions, TrainingSample
+from spaces.expressions.quantities import FloatArray
 
 _HUBER = 0.2
 _PARTS = 4  # weights are quarters: finer weights would fit noise

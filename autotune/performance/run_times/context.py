@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table, Words
 from autotune.records.measurement import INSTALLATION, Setting
+from spaces.expressions.quantities import FloatArray
 
 Combination = tuple[object, ...]
 

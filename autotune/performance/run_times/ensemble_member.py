@@ -7,11 +7,10 @@ from typing import Protocol
 import numpy as np
 
 from autotune.performance.regression.cost_model import CostModel
-from autotune.performance.regression.features import FloatArray
-from autotune.performance.regression.linear import LogLinear
+from autotune.performance.regression.learners import ROUNDS, Forest, LogLinear, Trees
 from autotune.performance.regression.table import Table
-from autotune.performance.regression.trees import ROUNDS, Forest, Trees
 from autotune.performance.run_times.context import Context
+from spaces.expressions.quantities import FloatArray
 
 
 class Base(Protocol):

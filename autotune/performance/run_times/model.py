@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autotune.performance.regression.cost_model import CostModel
-from autotune.performance.regression.design_matrix import DesignMatrix
-from autotune.performance.regression.features import FloatArray
-from autotune.performance.regression.prediction import CONFIDENCE
-from autotune.performance.regression.table import Places, Reader, Table, informative_columns, repeat_words
+from autotune.performance.regression.prediction import CONFIDENCE, Estimate, deviations_within
+from autotune.performance.regression.table import DesignMatrix, Places, Reader, Table, informative_columns, repeat_words
 from autotune.performance.run_times.blend import (
     CALIBRATED,
     Blend,
@@ -32,14 +30,12 @@ from autotune.performance.run_times.blend import (
 )
 from autotune.performance.run_times.context import Context, in_words, word_of
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
-from autotune.performance.run_times.estimate import Estimate, deviations_within
-from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
-from autotune.performance.run_times.novelty import by_setting, installation, novelty
+from autotune.performance.run_times.novelty import by_setting, doubts, doubts_of, installation, is_like_nothing, novelty
 from autotune.performance.run_times.sample import HiddenPredictions, TrainingSample, predict_hidden
 from autotune.records.measurement import INSTALLATION, Measured, Setting, hardware
 from autotune.statistics.gaussian_process import above_bound
 from objectives.shapes.shape import Shape
-from spaces.expressions.quantities import Columns, column_of
+from spaces.expressions.quantities import Columns, FloatArray, column_of
 
 _LEAST = 6
 # Hide at most this many rows: more take long and do not improve the calibration.

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.performance.regression.cost_model import DRAWS
-from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.learners import ROUNDS
 from autotune.performance.regression.table import Places, Table, Words
-from autotune.performance.regression.trees import ROUNDS
 from autotune.performance.run_times.context import Context
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.novelty import Novelty, folds, inside
+from spaces.expressions.quantities import FloatArray
 
 # A setting with this number of rows of its own counts more than others, and may differ from all of them.
 ENOUGH = 10

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval
 from autotune.performance.transfer.sources import FLOOR, Source
 from autotune.performance.transfer.worlds import Evidence, Worlds
 from autotune.records.measurement import Setting
 from spaces import Space
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
 # Trees learn from at most this many configurations, which include the best of each machine.

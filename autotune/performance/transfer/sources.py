@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 import xgboost
 
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.in_space import in_space
 from autotune.records.measurement import Measured, Setting, installation_of
 from spaces import Space
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
 FLOOR = 0.1

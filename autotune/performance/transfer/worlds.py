@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import xgboost
 
-from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.similarity import fact_columns, groups_sharing_word, squared_distances
 from autotune.performance.transfer.sources import Source
 from autotune.records.measurement import Facts, Setting
 from spaces import Space
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
 # Relative probabilities of the kinds of worlds. Halving or doubling them changes little.

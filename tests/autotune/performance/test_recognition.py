@@ -11,7 +11,7 @@ from autotune.performance.installation import stated_installation
 from autotune.performance.measured_here import MeasuredHere
 from autotune.performance.predict import Target, predict, question, with_known_installation
 from autotune.performance.recognition import is_same_workload, known_installation, unify_names
-from autotune.performance.run_times.estimate import Estimate
+from autotune.performance.regression.prediction import Estimate
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
 from autotune.studyfile import StudyFile

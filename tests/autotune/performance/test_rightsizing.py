@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from autotune.errors import CannotRunHereError
+from autotune.performance.regression.prediction import Estimate
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge, RightSize
 from autotune.performance.rightsizing.sizes import Room, Sizes, measured_here, room_of, times_of
 from autotune.performance.rightsizing.time_prior import TimePrior
-from autotune.performance.run_times.estimate import Estimate
 from autotune.records.measurement import Measured, Setting
 from launchers import Resources
 from objectives.base import Metric

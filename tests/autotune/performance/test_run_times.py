@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autotune.performance.measurements.shipped import load_shipped_measurements
-from autotune.performance.regression.design_matrix import DesignMatrix
+from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.run_times.blend import fill_missing
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import Novelty, folds, novelty
