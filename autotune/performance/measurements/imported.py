@@ -7,10 +7,13 @@ from typing import Any
 
 from autotune.formatting import configuration_text
 from autotune.records.measurement import Facts, Measured
+from spaces import Value
 
 FindMachine = Callable[[str, int | None], tuple[str, Facts]]
 """Returns the name and the facts of a machine, given the name in a file and the number of used nodes, if known."""
 
+SettingKey = tuple[str, str, str, str, tuple[tuple[str, Value], ...]]
+"""Program, place, workload and metric of a setting, and the facts of the installation that its source gives."""
 
 _SHOWN = 12  # settings that a description lists
 _EXAMPLES = 2
@@ -44,20 +47,20 @@ class ImportedMeasurements:
         return replace(self, measured=tuple(usable), left_out=(*self.left_out, *summarise_reasons(reasons)))
 
     @property
-    def settings(self) -> list[tuple[str, str, str, str]]:
-        """The keys of the settings, in the order of their first measurements."""
-        return list(dict.fromkeys(measurement.setting.key for measurement in self.measured))
+    def settings(self) -> Counter[SettingKey]:
+        """The number of measurements in each setting, in the order of their first measurements."""
+        return Counter((*one.setting.key, one.setting.built) for one in self.measured)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        named = ("program", "place", "workload", "metric")
+        named = ("program", "place", "workload", "metric", "installation")
         return {
             "kind": self.kind,
             "rows": len(self.measured),
             "values": sum(measurement.value is not None for measurement in self.measured),
             "bounds": sum(measurement.bound is not None for measurement in self.measured),
             "failures": sum(measurement.failed for measurement in self.measured),
-            "settings": [dict(zip(named, key, strict=True)) for key in self.settings],
+            "settings": [dict(zip(named, (*key[:-1], dict(key[-1])), strict=True)) for key in self.settings],
             "left_out": list(self.left_out),
             "notes": list(self.notes),
         }
@@ -67,10 +70,10 @@ class ImportedMeasurements:
         record = self.to_dict()
         counts = [_several(record[f"{noun}s"], noun) for noun in ("value", "bound", "failure") if record[f"{noun}s"]]
         lines = [f"{self.kind}: {_several(record['rows'], 'measurement')} ({', '.join(counts) or 'none'})"]
-        of = Counter(measurement.setting.key for measurement in self.measured)
-        lines += [f"  {_several(of[key], 'configuration')}: {_setting(key)}" for key in self.settings[:_SHOWN]]
-        if len(self.settings) > _SHOWN:
-            lines.append(f"  ... and {len(self.settings) - _SHOWN} more settings; --json lists them")
+        settings = list(self.settings.items())
+        lines += [f"  {_several(count, 'configuration')}: {_setting(key)}" for key, count in settings[:_SHOWN]]
+        if len(settings) > _SHOWN:
+            lines.append(f"  ... and {len(settings) - _SHOWN} more settings; --json lists them")
         lines += [f"  left out: {words}" for words in self.left_out]
         lines += [f"  {words}" for words in self.notes]
         return "\n".join(lines)
@@ -94,6 +97,6 @@ def _several(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _setting(key: tuple[str, str, str, str]) -> str:
-    program, place, workload, metric = key
-    return f"{metric} of {program} on {place}, {workload}"
+def _setting(key: SettingKey) -> str:
+    program, place, workload, metric, built = key
+    return ", ".join([f"{metric} of {program} on {place}", workload, *(f"{name} {value}" for name, value in built)])

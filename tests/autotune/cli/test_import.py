@@ -51,6 +51,19 @@ def test_what_was_found_is_said_and_kept(storage, rows):
     assert (found.value, found.setting.source) == (3.0, "my notes")
 
 
+def test_frameworks_on_one_machine_are_settings_of_their_own(tmp_path, storage):
+    path = tmp_path / "rows.toml"
+    rows = "".join(
+        f'[[rows]]\nnp = {n}\nwall_s = {n}.5\nused = "{name}"\n' for name in ("vllm", "sglang") for n in (1, 2)
+    )
+    path.write_text(f'{ROWS}\n[workload.fact_columns]\nframework = "used"\n{rows}', encoding="utf-8")
+    said = run_import(str(path), "--storage", storage, "--dry-run").stdout
+    assert "  2 configurations: wall_s of solver on cluster, small, framework vllm\n" in said
+    assert "  2 configurations: wall_s of solver on cluster, small, framework sglang\n" in said
+    found = json.loads(run_import(str(path), "--storage", storage, "--dry-run", "--json").stdout)
+    assert [one["installation"] for one in found["settings"]] == [{"framework": "vllm"}, {"framework": "sglang"}]
+
+
 def test_a_dry_run_touches_nothing(storage, rows):
     ended = run_import(rows, "--storage", storage, "--dry-run")
     assert ended.exit_code == 0
