@@ -5,9 +5,8 @@ import pytest
 
 from autotune.performance.model import Fields, PerformanceModel
 from autotune.performance.regression.similarity import fact_columns, groups_sharing_word, squared_distances
-from autotune.performance.transfer.model import Transfer, portfolio, transfer
+from autotune.performance.transfer.model import Evidence, Transfer, Worlds, portfolio, transfer
 from autotune.performance.transfer.sources import FLOOR, sources
-from autotune.performance.transfer.worlds import Evidence, Worlds
 from autotune.records.measurement import Measured
 from objectives.base import Metric
 from spaces import Choice, Constraint, Integer, Space
