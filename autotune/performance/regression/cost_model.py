@@ -28,10 +28,11 @@ from objectives.shapes.costs import Costs
 from spaces.expressions.quantities import FloatArray
 
 # The shares of a rate's variance that are common to all builds, to a machine, to an installation on all machines, and
-# specific to a build: an installation on a machine.
+# specific to a build: an installation on a machine. Workloads have levels only.
 _SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "installation": 0.3, "build": 0.3}
-_TAILED = frozenset({"installation", "build"})
-_TAIL = 2.0  # degrees of freedom of the parts of these and of workloads
+_NAMES = frozenset({*_SHARES, "workload"})
+_TAILED = frozenset({"installation", "build", "workload"})
+_TAIL = 2.0  # degrees of freedom of the parts of these
 _WORKLOAD_LEVEL = 0.5  # a workload's time differs from its size's: the number of iterations is unknown beforehand
 _NOISE, _FREEDOM = 0.12, 4.0
 _NOISES, _FEW = (0.02, 0.3), 8
@@ -48,37 +49,65 @@ DRAWS = 64
 
 
 @dataclass(frozen=True)
-class Group:
-    """A grouping of rows that share effects: by machine, installation or build, as `name` says, with known `labels`."""
+class _Group:
+    """Rows with the same label share a part of the rates, of the level, or of both.
+
+    Attributes:
+        name: What the labels are: machines, installations, builds or workloads; "" for what all rows share.
+        labels: The known labels.
+        start: The index of the first parameter. Each label has as many as there are `deviations`, the level last.
+        deviations: The standard deviations, (p,), (1,) or (p + 1,), of rates and level before any measurement.
+        has_rates: Whether it has a part of the rates.
+        has_level: Whether it has a part of the level.
+    """
 
     name: str
     labels: tuple[str, ...]
+    start: int
+    deviations: FloatArray
+    has_rates: bool = True
+    has_level: bool = True
 
-    def places(self, words: npt.NDArray[np.object_]) -> Places:
-        """Return the index of each word, (n,); -1 for a new word."""
+    @property
+    def width(self) -> int:
+        return len(self.deviations)
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.labels) * self.width
+
+    def places(self, table: Table) -> Places:
+        """Return the index of each row's label, (n,); -1 for a new one."""
+        if not self.name:
+            return np.zeros(len(table), dtype=np.intp)
         index = {label: place for place, label in enumerate(self.labels)}
-        return np.array([index.get(str(word), -1) for word in words], dtype=np.intp)
+        return np.array([index.get(str(word), -1) for word in table.groups[self.name]], dtype=np.intp)
+
+    def of(self, parameters: FloatArray) -> FloatArray:
+        """Return the group's part of parameters, (q, ...), by label, (l + 1, width, ...); the last, 0, is a new one."""
+        own = parameters[self.start : self.end].reshape(len(self.labels), self.width, *parameters.shape[1:])
+        return np.concatenate([own, np.zeros((1, *own.shape[1:]))])
+
+    def rates(self, values: FloatArray) -> FloatArray | float:
+        """Return the part of the rates, (..., p), of values, (..., width)."""
+        return values[..., : self.width - self.has_level] if self.has_rates else 0.0
+
+    def level(self, values: FloatArray) -> FloatArray | float:
+        """Return the part of the level, (...), of values, (..., width)."""
+        return values[..., -1] if self.has_level else 0.0
 
 
 @dataclass(frozen=True)
 class CostModel:
     """The posterior of q parameters: their `mode`, (q,), and the Cholesky factor, (q, q), of its precision.
 
-    The parameters are, in this order: the common rates of the terms `names`, (p,); for each of `groups` its rates,
-    (l, p), and levels, (l,); and the levels of workloads. `deviations`, (p,), are the standard deviations that the
-    terms state, and `level` is that of the common level. A workload has a level of its own unless the terms are
-    `sized`. `sign` is -1 if the values are the inverse of the sum.
+    The parameters are those of the `groups` in turn. `sign` is -1 if the values are the inverse of the sum.
     """
 
-    names: tuple[str, ...]
-    deviations: FloatArray
-    level: float
-    groups: tuple[Group, ...]
-    workloads: Group
+    groups: tuple[_Group, ...]
     mode: FloatArray
     factor: FloatArray
     sign: float = 1.0
-    sized: bool = False
 
     @classmethod
     def fit(cls, table: Table, y: FloatArray, weights: FloatArray) -> "CostModel | None":
@@ -93,44 +122,13 @@ class CostModel:
         if len(whole) > _MOST:
             whole = np.sort(np.random.default_rng(0).permutation(whole)[:_MOST])
         rows, costs = table.at(whole), table.costs.at(whole)
-        groups = tuple(_group(name, rows) for name in _SHARES if name)
-        workloads = _group("workload", rows)
-        deviations = np.array([costs.doubts[name] for name in costs.names])
         sign = -1.0 if costs.inverse else 1.0
-        known = cls(
-            costs.names, deviations, costs.level, groups, workloads, np.zeros(0), np.zeros((0, 0)), sign, costs.sized
-        )
-        fit = _Fit.of(known, rows, costs, sign * y[whole], weights[whole])
-        start = fit.mode(np.zeros(len(known.priors)))
+        groups = _groups(rows, costs)
+        fit = _Fit.of(groups, rows, costs, sign * y[whole], weights[whole])
+        start = fit.mode(np.zeros(len(fit.priors)))
         fit = fit.with_noise_at(start)
         mode = fit.mode(start)
-        factor = cholesky(fit.precision(mode), lower=True)
-        return replace(known, mode=mode, factor=factor)
-
-    @property
-    def priors(self) -> FloatArray:
-        """The standard deviations of all parameters before any measurement, (q,)."""
-        parts = [self.deviations * np.sqrt(_SHARES[""])]
-        for group in self.groups:
-            share = np.sqrt(_SHARES[group.name])
-            parts += [
-                np.tile(self.deviations * share, len(group.labels)),
-                np.full(len(group.labels), self.level * share),
-            ]
-        return np.concatenate([*parts, np.full(len(self.workloads.labels), self.workload_level)])
-
-    @property
-    def has_tail(self) -> npt.NDArray[np.bool_]:
-        """Which parameters have heavy tails, (q,): those of installations, builds and workloads."""
-        each = len(self.names) + 1
-        parts = [np.zeros(len(self.names), dtype=bool)]
-        parts += [np.full(each * len(group.labels), group.name in _TAILED) for group in self.groups]
-        return np.concatenate([*parts, np.ones(len(self.workloads.labels), dtype=bool)])
-
-    @property
-    def workload_level(self) -> float:
-        """The standard deviation of a workload's level; if its work is unknown, that of all terms together."""
-        return _WORKLOAD_LEVEL if self.sized else max(_WORKLOAD_LEVEL, self.level)
+        return cls(groups, mode, cholesky(fit.precision(mode), lower=True), sign)
 
     def draws(self, table: Table) -> FloatArray:
         """Return logarithms of the cases, (`DRAWS`, m), one draw of all rates each; NaN for cases with an unknown term.
@@ -142,37 +140,25 @@ class CostModel:
         assert table.costs is not None
         rng = np.random.default_rng(0)
         away = solve_triangular(self.factor.T, _pairs(rng, len(self.mode), DRAWS), lower=False)
-        at = len(self.names)
-        terms, levels = table.costs.logarithms + self.mode[:at], np.zeros((DRAWS, 1))
-        everywhere = np.zeros(1, dtype=np.intp)
-        known: list[tuple[FloatArray, Places]] = [(away[:at].T[:, None, :], everywhere)]
-        new: list[tuple[FloatArray, FloatArray]] = []
+        terms, levels = self._at_mode(table)
+        parts = []
         for group in self.groups:
-            size, share = len(group.labels), np.sqrt(_SHARES[group.name])
-            places, ends = group.places(table.groups[group.name]), at + size * (len(self.names) + 1)
-            terms = terms + self._rates(self.mode, at, size)[places]
-            known.append((self._rates(away, at, size).transpose(2, 0, 1), places))
-            is_new = (places < 0).astype(float)[:, None]
-            new.append((_pairs(rng, len(self.names), DRAWS).T * self.deviations * share, is_new))
-            own = (self.mode[:, None] + away)[ends - size : ends]
-            levels = levels + np.concatenate([own, _pairs(rng, 1, DRAWS) * self.level * share])[places].T
-            at = ends
-        own = (self.mode[:, None] + away)[at:]
-        places = self.workloads.places(table.groups["workload"])
-        levels = levels + np.concatenate([own, _pairs(rng, 1, DRAWS) * self.workload_level])[places].T
+            places, known = group.places(table), np.moveaxis(group.of(away), -1, 0).copy()
+            new = np.zeros_like(known)
+            new[:, -1] = _pairs(rng, group.width, DRAWS).T * group.deviations
+            parts.append((group, places, known, new if (places < 0).any() else None))
         sums = np.empty((DRAWS, len(table)))
         for draw in range(DRAWS):  # one at a time: all draws together would need gigabytes for many cases
-            drawn = sum((rates[draw] * is_new for rates, is_new in new if is_new.any()), np.zeros(1))
-            moved = sum((rates[draw][places] for rates, places in known), np.zeros(1))
-            logarithms, shares = _log_sum(terms + drawn)
-            sums[draw] = logarithms + (shares * moved).sum(axis=1) + levels[draw]
+            drawn, moved, level = terms, np.zeros((len(table), 1)), levels
+            for group, places, known, new in parts:
+                own = known[draw, places]
+                moved, level = moved + group.rates(own), level + group.level(own)
+                if new is not None:
+                    fresh = new[draw, places]
+                    drawn, level = drawn + group.rates(fresh), level + group.level(fresh)
+            logarithms, shares = _log_sum(drawn)
+            sums[draw] = logarithms + (shares * moved).sum(axis=1) + level
         return self.sign * sums
-
-    def _rates(self, parameters: FloatArray, at: int, size: int) -> FloatArray:
-        """Return the rates of a group's `size` labels, (size + 1, p, ...); the last are 0, for a new label."""
-        p = len(self.names)
-        rates = parameters[at : at + size * p].reshape(size, p, *parameters.shape[1:])
-        return np.concatenate([rates, np.zeros((1, *rates.shape[1:]))])
 
     def predict(self, table: Table) -> FloatArray:
         """Return the expected logarithms, (m,): the mean of the draws."""
@@ -184,27 +170,34 @@ class CostModel:
 
         Of rates, how many times less. The result is the median over cases.
         """
-        assert table.costs is not None
-        own, _ = _log_sum(self._at_mode(table))
-        usual, _ = _log_sum(self._at_mode(table, ("machine",)))
-        at = len(self.names)
-        for group in self.groups:
-            at += (size := len(group.labels)) * (len(self.names) + 1)
-            if group.name == "build":
-                own += np.append(self.mode[at - size : at], 0.0)[group.places(table.groups["build"])]
-        return float(np.exp(np.nanmedian(own - usual)))
+        own, usual, own_level = (self._at_mode(table, names) for names in (_NAMES, {"", "machine"}, {"build"}))
+        return float(np.exp(np.nanmedian(_log_sum(own[0])[0] + own_level[1] - _log_sum(usual[0])[0])))
 
-    def _at_mode(self, table: Table, names: Collection[str] = tuple(_SHARES)) -> FloatArray:
-        """Return the logarithms of the terms, (m, p), with the rates of the groups with these names, without levels."""
+    def _at_mode(self, table: Table, names: Collection[str] = _NAMES) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithms of the terms, (m, p), and the levels, (m,), by the groups with these names."""
         assert table.costs is not None
-        at = len(self.names)
-        logs = table.costs.logarithms + self.mode[:at]
-        for group in self.groups:
-            size = len(group.labels)
-            if group.name in names:
-                logs = logs + self._rates(self.mode, at, size)[group.places(table.groups[group.name])]
-            at += size * (len(self.names) + 1)
-        return logs
+        logs, levels = table.costs.logarithms, np.zeros(len(table))
+        for group in (one for one in self.groups if one.name in names):
+            own = group.of(self.mode)[group.places(table)]
+            logs, levels = logs + group.rates(own), levels + group.level(own)
+        return logs, levels
+
+
+def _groups(table: Table, costs: Costs) -> tuple[_Group, ...]:
+    """Return the groups of a fit. The level of a workload covers its work, too, unless the terms are `sized`."""
+    rates = np.array([costs.doubts[name] for name in costs.names])
+    groups = [_Group("", ("",), 0, rates * np.sqrt(_SHARES[""]), has_level=False)]
+    for name, share in _SHARES.items():
+        if name:
+            deviations = np.append(rates, costs.level) * np.sqrt(share)
+            groups.append(_Group(name, _labels(table, name), groups[-1].end, deviations))
+    level = _WORKLOAD_LEVEL if costs.sized else max(_WORKLOAD_LEVEL, costs.level)
+    own = _Group("workload", _labels(table, "workload"), groups[-1].end, np.array([level]), has_rates=False)
+    return (*groups, own)
+
+
+def _labels(table: Table, name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(word) for word in table.groups[name]))
 
 
 @dataclass(frozen=True)
@@ -216,10 +209,8 @@ class _Fit:
         y: Logarithms of the observed values, (n,).
         weights: The weights of the observations, (n,).
         noise: The scale of each observation's noise, (n,).
-        rates: For each row and each of its groups, (n, g), the index of the group's first rate.
-        levels: The indexes of each row's levels, (n, l).
-        priors: Standard deviations of the parameters, (q,).
-        has_tail: Which parameters have heavy tails, (q,).
+        groups: The groups.
+        starts: The index of the first parameter of each row's label in each group, (n, g).
         freedom: The degrees of freedom of the Student t likelihood.
     """
 
@@ -227,63 +218,41 @@ class _Fit:
     y: FloatArray
     weights: FloatArray
     noise: FloatArray
-    rates: Places
-    levels: Places
-    priors: FloatArray
-    has_tail: npt.NDArray[np.bool_]
-    freedom: float = _FREEDOM
+    groups: tuple[_Group, ...]
+    starts: Places
+    freedom: float
 
     @classmethod
-    def of(cls, model: CostModel, table: Table, costs: Costs, y: FloatArray, weights: FloatArray) -> "_Fit":
-        logs, p, at = costs.logarithms, len(costs.names), len(costs.names)
-        rates, levels = [np.zeros(len(y), dtype=np.intp)], []
-        for group in model.groups:
-            places = group.places(table.groups[group.name])
-            rates.append(at + places * p)
-            levels.append(at + len(group.labels) * p + places)
-            at += len(group.labels) * (p + 1)
-        levels.append(at + model.workloads.places(table.groups["workload"]))
-        # Use a normal likelihood for few runs: they do not show which of them was disturbed.
-        freedom = _FREEDOM if len(y) >= _FEW else _SURELY
-        whole = cls(
-            logs,
-            y,
-            weights,
-            np.full(len(y), _NOISE),
-            np.column_stack(rates),
-            np.column_stack(levels),
-            model.priors,
-            model.has_tail,
-            freedom,
-        )
-        return whole._with_timers(table, costs)
-
-    def _with_timers(self, table: Table, costs: Costs) -> "_Fit":
-        """Add the rows' timers as observations of the sums of their terms."""
-        parts = [(self.logs, np.arange(len(self.y)), self.y, self.weights, self.noise)]
+    def of(cls, groups: tuple[_Group, ...], table: Table, costs: Costs, y: FloatArray, weights: FloatArray) -> "_Fit":
+        """Return the observations of rows with values and, if known, timers of sums of some terms."""
+        starts = np.column_stack([group.start + group.places(table) * group.width for group in groups])
+        parts = [(costs.logarithms, np.arange(len(y)), y, weights, np.full(len(y), _NOISE))]
         for timer, names in costs.timers.items():
             seconds = table.timers.get(timer)
             if seconds is None:
                 continue
             with np.errstate(invalid="ignore"):
-                is_told = seconds > _LEAST_SHARE * np.exp(self.y)
+                is_told = seconds > _LEAST_SHARE * np.exp(y)
             rows = np.flatnonzero(is_told if costs.timed is None else is_told & costs.timed)
-            held = np.isin(np.array(costs.names), names)
-            logs = np.where(held, self.logs[rows], -np.inf)
-            rows, logs = rows[np.isfinite(logs).any(axis=1)], logs[np.isfinite(logs).any(axis=1)]
-            parts.append(
-                (
-                    logs,
-                    rows,
-                    np.log(seconds[rows]),
-                    self.weights[rows] * _TIMER_WEIGHT,
-                    np.full(len(rows), _TIMER_NOISE),
-                )
-            )
-        logs, rows, y, weights, noise = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        return replace(
-            self, logs=logs, y=y, weights=weights, noise=noise, rates=self.rates[rows], levels=self.levels[rows]
-        )
+            logs = np.where(np.isin(np.array(costs.names), names), costs.logarithms[rows], -np.inf)
+            has_terms = np.isfinite(logs).any(axis=1)
+            rows, logs = rows[has_terms], logs[has_terms]
+            noise = np.full(len(rows), _TIMER_NOISE)
+            parts.append((logs, rows, np.log(seconds[rows]), weights[rows] * _TIMER_WEIGHT, noise))
+        logs, rows, observed, shares, noise = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        # Use a normal likelihood for few runs: they do not show which of them was disturbed.
+        freedom = _FREEDOM if len(y) >= _FEW else _SURELY
+        return cls(logs, observed, shares, noise, groups, starts[rows], freedom)
+
+    @cached_property
+    def priors(self) -> FloatArray:
+        """The standard deviations of all parameters before any measurement, (q,)."""
+        return np.concatenate([np.tile(group.deviations, len(group.labels)) for group in self.groups])
+
+    @cached_property
+    def has_tail(self) -> npt.NDArray[np.bool_]:
+        """Which parameters have heavy tails, (q,)."""
+        return np.concatenate([np.full(group.end - group.start, group.name in _TAILED) for group in self.groups])
 
     def with_noise_at(self, mode: FloatArray) -> "_Fit":
         """Return the observations with the noise that a first fit leaves in each build, which may be 3 % or 30 %."""
@@ -292,7 +261,7 @@ class _Fit:
         if runs.sum() < _FEW:
             return self
         left = 1.4826 * float(np.median(np.abs(off[runs]))) * np.sqrt(runs.sum() / max(1.0, runs.sum() - self._rank))
-        noise, builds = self.noise.copy(), self.rates[:, -1]
+        noise, builds = self.noise.copy(), self.starts[:, -2]  # workloads are last
         for build in np.unique(builds[runs]):
             own = runs & (builds == build)
             count, usual = int(own.sum()), 1.4826 * float(np.median(np.abs(off[own])))
@@ -352,18 +321,18 @@ class _Fit:
 
     @cached_property
     def _blocks(self) -> list[tuple[Places, Places, Places]]:
-        """The rows with equal groups: their indexes, their parameters, and the column of the design of each of these.
+        """The rows with equal labels: their indexes, their parameters, and the column of the design of each of these.
 
         All rates of a row have the same column, its share of the term, and all its levels have the last one.
         """
         p = self.logs.shape[1]
-        keys, places = np.unique(np.column_stack([self.rates, self.levels]), axis=0, return_inverse=True)
-        count = self.rates.shape[1]
-        of = np.concatenate([np.tile(np.arange(p), count), np.full(self.levels.shape[1], p)])
+        keys, places = np.unique(self.starts, axis=0, return_inverse=True)
+        columns = [np.arange(p + 1)[p * (not one.has_rates) : p + one.has_level] for one in self.groups]
+        of = np.concatenate(columns)
         return [
             (
                 np.flatnonzero(places.reshape(-1) == at),
-                np.append((key[:count, None] + np.arange(p)).ravel(), key[count:]),
+                np.concatenate([start + np.arange(len(own)) for start, own in zip(key, columns, strict=True)]),
                 of,
             )
             for at, key in enumerate(keys)
@@ -371,18 +340,12 @@ class _Fit:
 
     def _shares(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the share of each term, (n, p), and the residuals of the model, (n,)."""
-        terms = self.logs.copy()
-        for starts in self.rates.T:
-            terms += x[starts[:, None] + np.arange(self.logs.shape[1])]
-        top = terms.max(axis=1)
-        costs = np.exp(terms - top[:, None])
-        sums = costs.sum(axis=1)
-        off = np.log(sums) + top + x[self.levels].sum(axis=1) - self.y
-        return costs / sums[:, None], off
-
-
-def _group(name: str, table: Table) -> Group:
-    return Group(name, tuple(dict.fromkeys(str(word) for word in table.groups[name])))
+        terms, levels = self.logs, np.zeros(len(self.y))
+        for group, starts in zip(self.groups, self.starts.T, strict=True):
+            own = x[starts[:, None] + np.arange(group.width)]
+            terms, levels = terms + group.rates(own), levels + group.level(own)
+        sums, shares = _log_sum(terms)
+        return shares, sums + levels - self.y
 
 
 def _log_sum(logs: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -12,14 +12,14 @@ RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 DOUBTS = {"computing": 0.5, "messages": 1.5}
 
 
-def table(builds=("a",), ranks=RANKS, work="water", timers=None, machine="m"):
-    many = np.tile(ranks, len(builds))
+def table(builds=("a",), ranks=RANKS, work="water", timers=None, machines=("m",)):
+    many = np.tile(ranks, len(builds) * len(machines))
     costs = Costs({"computing": 100.0 / many, "messages": 0.01 * (many - 1.0)}, DOUBTS, 0.3, {"send": ("messages",)})
-    names = np.repeat(list(builds), len(ranks))
+    names = [(machine, build) for machine in machines for build in builds for _ in ranks]
     groups = {
-        "machine": column_of([machine] * len(many)),
-        "installation": column_of(list(names)),
-        "build": column_of([f"{machine} {name}" for name in names]),
+        "machine": column_of([machine for machine, _ in names]),
+        "installation": column_of([build for _, build in names]),
+        "build": column_of([f"{machine} {build}" for machine, build in names]),
         "workload": column_of([work] * len(many)),
     }
     return Table({"np": many}, {}, costs, groups, timers or {})
@@ -70,10 +70,9 @@ def test_many_runs_determine_the_rates_of_their_build_and_inform_about_others():
 
 def test_an_installation_is_taken_to_another_machine():
     builds = ("usual", "fine", "good", "slow")
-    slow = np.repeat([build == "slow" for build in builds], len(RANKS))
-    known = [table(builds, machine=name) for name in "mn"]
-    model = fitted(known[0].join(known[1]), np.concatenate([truth(rows) + np.where(slow, 1.5, 0.0) for rows in known]))
-    there = table(("usual", "slow"), machine="other")
+    known = table(builds, machines=("m", "n"))
+    model = fitted(known, truth(known) + np.where(known.groups["installation"] == "slow", 1.5, 0.0))
+    there = table(("usual", "slow"), machines=("other",))
     usual, slow = np.split(model.predict(there) - truth(there), 2)
     assert np.abs(usual).max() < 0.3
     assert (slow > 0.8).all()
