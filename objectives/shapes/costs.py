@@ -60,9 +60,3 @@ class Costs:
         """Return the cases at the indices `places`, (m,)."""
         timed = None if self.timed is None else self.timed[places]
         return replace(self, seconds={name: column[places] for name, column in self.seconds.items()}, timed=timed)
-
-    def join(self, other: "Costs") -> "Costs":
-        """Return the cases of both, which have the same terms."""
-        seconds = {name: np.concatenate([self.seconds[name], other.seconds[name]]) for name in self.names}
-        parts = [costs.timed for costs in (self, other) if costs.timed is not None]
-        return replace(self, seconds=seconds, timed=np.concatenate(parts) if len(parts) == 2 else None)

@@ -19,9 +19,8 @@ _OF_PRODUCTS = 0.7
 _OF_CONSTANT = 10.0
 # Keep this many products, those that vary most: more cost time and add little.
 _PRODUCTS = 500
-ROUNDS = (0, 40, 120)
-"""Numbers of trees to choose from; they include 0, since trees do not extrapolate."""
-
+_TREES = 120
+Column = npt.NDArray[np.object_] | FloatArray
 _LEAST_BOOSTED = 40  # trees fitted to fewer cases do not generalise
 _BOOSTED = {
     "max_depth": 3,
@@ -51,29 +50,29 @@ _FOREST = {
 
 
 @dataclass(frozen=True)
-class Number:
+class _Number:
     """A column of numbers: its `mean` and `spread` in the training cases, of logarithms if `positive`."""
 
     name: str
     positive: bool
     mean: float
     spread: float
-    low: float
-    high: float
 
     def raw(self, columns: Columns) -> FloatArray:
-        """Return the column, (n,); NaN for a missing value, or for one without a logarithm if `positive`."""
+        """Return the column, (n, 1); NaN for a missing value, or for one without a logarithm if `positive`."""
         column = columns.get(self.name)
         if column is None or column.dtype == object:
-            return np.full(_count(columns), np.nan)
-        if not self.positive:
-            return column
+            return np.full((_count(columns), 1), np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(column > 0.0, np.log(column), np.nan)
+            return (np.where(column > 0.0, np.log(column), np.nan) if self.positive else column)[:, None]
+
+    def scaled(self, columns: Columns) -> FloatArray:
+        """Return the standardised column, (n, 1): 0 for the mean, and for a missing value."""
+        return np.nan_to_num((self.raw(columns) - self.mean) / self.spread)
 
 
 @dataclass(frozen=True)
-class Word:
+class _Word:
     """A column of words: the words in the training cases, and the share of each; "" stands for no value."""
 
     name: str
@@ -82,68 +81,59 @@ class Word:
 
     def raw(self, columns: Columns) -> FloatArray:
         """Return a column for each word, (n, w): 1 if it is the value, else 0; an unknown word gives zeros."""
-        column = columns.get(self.name, np.full(_count(columns), None, dtype=object))
-        texts = _texts(column)
+        texts = _texts(columns.get(self.name, np.full(_count(columns), None, dtype=object)))
         return np.column_stack([texts == word for word in self.words]).astype(float)
+
+    def scaled(self, columns: Columns) -> FloatArray:
+        """Return the columns without their means, (n, w): zeros for an unknown word."""
+        raw = self.raw(columns)
+        scaled: FloatArray = (raw - np.array(self.shares)) * raw.any(axis=1, keepdims=True)
+        return scaled
 
 
 @dataclass(frozen=True)
 class Features:
     """The columns that vary among the training cases, as numbers and words."""
 
-    numbers: tuple[Number, ...]
-    words: tuple[Word, ...]
+    numbers: tuple[_Number, ...]
+    words: tuple[_Word, ...]
 
     @classmethod
     def learn(cls, columns: Columns) -> "Features":
         """Learn the features of `columns`, (n,) each; constant columns are left out."""
-        numbers = tuple(number for name in columns if (number := _number(name, columns)) is not None)
-        words = tuple(word for name in columns if (word := _word(name, columns)) is not None)
+        numbers = tuple(number for name in columns if (number := _number(name, columns[name])) is not None)
+        words = tuple(word for name in columns if (word := _word(name, columns[name])) is not None)
         return cls(numbers, words)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns of `of` and of `raw`."""
-        return (
-            *(number.name for number in self.numbers),
-            *(f"{word.name}={value or 'unset'}" for word in self.words for value in word.words),
-        )
-
-    def of(self, columns: Columns) -> FloatArray:
-        """Return standardised features, (n, d), for linear models: 0 stands for the mean, and for no value."""
-        parts = [(number.raw(columns) - number.mean) / number.spread for number in self.numbers]
-        blocks = [np.nan_to_num(part)[:, None] for part in parts]
-        blocks += [word.raw(columns) - np.array(word.shares) for word in self.words]
+    def scaled(self, columns: Columns) -> FloatArray:
+        """Return features for linear models, (n, d)."""
+        blocks = [number.scaled(columns) for number in self.numbers] + [word.scaled(columns) for word in self.words]
         return np.hstack(blocks) if blocks else np.zeros((_count(columns), 0))
 
     def raw(self, columns: Columns) -> FloatArray:
         """Return features for trees, (n, d); NaN for a missing number."""
-        blocks = [number.raw(columns)[:, None] for number in self.numbers]
-        blocks += [word.raw(columns) for word in self.words]
+        blocks = [number.raw(columns) for number in self.numbers] + [word.raw(columns) for word in self.words]
         return np.hstack(blocks) if blocks else np.zeros((_count(columns), 0))
 
 
-def _number(name: str, columns: Columns) -> Number | None:
-    column = columns[name]
-    if column.dtype == object:
-        return None
-    there = column[~np.isnan(column)]
+def _number(name: str, column: Column) -> _Number | None:
+    there = column[~np.isnan(column)] if column.dtype != object else np.zeros(0)
     if len(there) == 0 or there.min() == there.max():
         return None
     positive = bool((there > 0.0).all())
     values = np.log(there) if positive else there
-    return Number(name, positive, float(values.mean()), float(values.std()), float(values.min()), float(values.max()))
+    return _Number(name, positive, float(values.mean()), float(values.std()))
 
 
-def _word(name: str, columns: Columns) -> Word | None:
-    texts = _texts(columns[name])
+def _word(name: str, column: Column) -> _Word | None:
+    texts = _texts(column)
     values = sorted(set(texts.tolist()))
-    if len(values) < 2:
-        return None
-    return Word(name, tuple(values), tuple(float((texts == value).mean()) for value in values))
+    return (
+        _Word(name, tuple(values), tuple(float((texts == one).mean()) for one in values)) if len(values) > 1 else None
+    )
 
 
-def _texts(column: npt.NDArray[np.object_] | FloatArray) -> npt.NDArray[np.object_]:
+def _texts(column: Column) -> npt.NDArray[np.object_]:
     """Return a column as words; a number becomes `set`, a missing value the empty word."""
     if column.dtype != object:
         return np.where(np.isnan(column), "", "set").astype(object)
@@ -159,7 +149,7 @@ def _count(columns: Columns) -> int:
 
 @dataclass(frozen=True)
 class LogLinear:
-    """A log-linear model: the logarithm of a value as a weighted sum of features and their products, with shrunk weights.
+    """A log-linear model: the logarithm of a value as a weighted sum of features and products, with shrunk weights.
 
     Ridge regression (Hoerl & Kennard 1970) with the shrinkage of greatest evidence (MacKay, "Bayesian interpolation",
     1992). It extrapolates like power laws whose exponents may depend on words, and becomes a constant with few data.
@@ -177,17 +167,17 @@ class LogLinear:
     evidence: float
 
     @classmethod
-    def fit(cls, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
+    def fit(cls, table: Table, y: FloatArray, weights: FloatArray) -> "LogLinear":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,)."""
         features = Features.learn(table.columns)
         # Try with and without the numbers that some cases lack: with few rows, fewer features may fit better.
-        fits = [cls._fit(subset, table, y, weights, products) for subset in dict.fromkeys((features, _whole(features)))]
+        fits = [cls._fit(subset, table, y, weights) for subset in dict.fromkeys((features, _whole(features)))]
         return max(fits, key=lambda fit: fit.evidence)
 
     @classmethod
-    def _fit(cls, features: Features, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
-        x = features.of(table.columns)
-        left, right = _pairs(features, x) if products else (np.zeros(0, np.intp), np.zeros(0, np.intp))
+    def _fit(cls, features: Features, table: Table, y: FloatArray, weights: FloatArray) -> "LogLinear":
+        x = features.scaled(table.columns)
+        left, right = _pairs(features, x)
         mean = float(np.average(y, weights=weights))
         roots = np.sqrt(weights / weights.mean())
         a = _design(x, left, right) * roots[:, None]
@@ -195,11 +185,9 @@ class LogLinear:
 
     def predict(self, table: Table) -> FloatArray:
         """Return the expected logarithms, (m,)."""
-        logarithms: FloatArray = self.mean + self._design_of(table) @ self.weights
+        design = _design(self.features.scaled(table.columns), self.left, self.right)
+        logarithms: FloatArray = self.mean + design @ self.weights
         return logarithms
-
-    def _design_of(self, table: Table) -> FloatArray:
-        return _design(self.features.of(table.columns), self.left, self.right)
 
 
 def _design(x: FloatArray, left: Places, right: Places) -> FloatArray:
@@ -257,28 +245,25 @@ def _axes(a: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees fitted to residuals; `booster` is None if there were too few cases."""
+    """Boosted trees fitted to residuals, since trees do not extrapolate; `booster` is None if there were too few."""
 
     features: Features
     booster: xgboost.Booster | None
 
     @classmethod
-    def fit(
-        cls, columns: Columns, residuals: FloatArray, weights: FloatArray | None = None, most: int = max(ROUNDS)
-    ) -> "Trees":
-        """Fit `most` rounds, the most that `predict` may use, to `residuals`, (n,), of cases with `weights`, (n,)."""
-        features = Features.learn(columns)
-        if len(residuals) < _LEAST_BOOSTED or not features.names or most == 0:
+    def fit(cls, table: Table, residuals: FloatArray, weights: FloatArray) -> "Trees":
+        """Fit to `residuals`, (n,), of cases with `weights`, (n,)."""
+        features = Features.learn(table.columns)
+        if len(residuals) < _LEAST_BOOSTED or not (features.numbers or features.words):
             return cls(features, None)
-        data = xgboost.DMatrix(features.raw(columns), residuals, weight=weights)
-        return cls(features, xgboost.train(_BOOSTED, data, most))
+        data = xgboost.DMatrix(features.raw(table.columns), residuals, weight=weights)
+        return cls(features, xgboost.train(_BOOSTED, data, _TREES))
 
-    def predict(self, columns: Columns, rounds: int) -> FloatArray:
-        """Return the sum of the first `rounds` trees, (m,)."""
-        x = self.features.raw(columns)
-        if self.booster is None or rounds == 0:
-            return np.zeros(len(x))
-        sums: FloatArray = self.booster.predict(xgboost.DMatrix(x), iteration_range=(0, rounds)).astype(float)
+    def predict(self, table: Table) -> FloatArray:
+        """Return the sums of the trees, (m,)."""
+        if self.booster is None:
+            return np.zeros(len(table))
+        sums: FloatArray = self.booster.predict(xgboost.DMatrix(self.features.raw(table.columns))).astype(float)
         return sums
 
 
@@ -294,7 +279,7 @@ class Forest:
     def fit(cls, table: Table, y: FloatArray, weights: FloatArray) -> "Forest | None":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None if there are too few."""
         features, mean = Features.learn(table.columns), float(np.average(y, weights=weights)) if len(y) else 0.0
-        if len(y) < _LEAST_OF_FOREST or not features.names:
+        if len(y) < _LEAST_OF_FOREST or not (features.numbers or features.words):
             return None
         data = xgboost.DMatrix(features.raw(table.columns), y - mean, weight=weights)
         return cls(features, mean, xgboost.train({**_FOREST, "base_score": 0.0}, data, 1))

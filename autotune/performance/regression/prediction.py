@@ -1,11 +1,8 @@
 """Predictions: the configurations that a model proposes for a setting, and estimates of their values."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any
-
-import numpy as np
 
 from autotune.records.measurement import Setting
 from spaces import Configuration
@@ -173,10 +170,3 @@ class Estimate:
     def deviations(self) -> FloatArray:
         """The standard deviations, (n,), of normal distributions with the `share` inside the intervals."""
         return self.half / deviations_within(self.share)
-
-    @classmethod
-    def join(cls, parts: Sequence["Estimate"], share: float) -> "Estimate":
-        """Join the estimates of several parts into one, whose intervals contain a `share` of values."""
-        if not parts:
-            return cls(np.zeros(0), np.zeros(0), share)
-        return cls(np.concatenate([part.mean for part in parts]), np.concatenate([part.half for part in parts]), share)

@@ -95,26 +95,11 @@ class Table:
     def at(self, places: Places) -> "Table":
         """Return the rows at the indexes `places`, (m,)."""
         return Table(
-            dict(select_cases(self.numbers, places)),
-            dict(select_cases(self.words, places)),
+            {name: column[places] for name, column in self.numbers.items()},
+            {name: column[places] for name, column in self.words.items()},
             self.costs.at(places) if self.costs is not None else None,
-            dict(select_cases(self.groups, places)),
-            dict(select_cases(self.timers, places)),
-        )
-
-    def with_word(self, name: str, column: Words) -> "Table":
-        """Return the table with a column of words added or replaced."""
-        return replace(self, words={**self.words, name: column})
-
-    def join(self, other: "Table") -> "Table":
-        """Return the rows of both tables; a column that one table lacks has no values there."""
-        counts = (len(self), len(other))
-        return Table(
-            _join_numbers(self.numbers, other.numbers, counts),
-            _join_words(self.words, other.words, counts),
-            self.costs.join(other.costs) if self.costs is not None and other.costs is not None else None,
-            _join_words(self.groups, other.groups, counts),
-            _join_numbers(self.timers, other.timers, counts),
+            {name: column[places] for name, column in self.groups.items()},
+            {name: column[places] for name, column in self.timers.items()},
         )
 
     def only(self, names: frozenset[str]) -> "Table":
@@ -157,11 +142,6 @@ class Reader:
         return None if costs is None else costs(columns)
 
 
-def repeat_words(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
-    """Return a column of words, each repeated `counts` times."""
-    return np.repeat(column_of(texts), counts)
-
-
 def informative_columns(table: Table, of_machine: frozenset[str]) -> frozenset[str]:
     """Return the names of columns that are not equivalent to an earlier column.
 
@@ -181,20 +161,6 @@ def informative_columns(table: Table, of_machine: frozenset[str]) -> frozenset[s
     return frozenset(kept)
 
 
-def _join_numbers(
-    a: Mapping[str, FloatArray], b: Mapping[str, FloatArray], counts: tuple[int, int]
-) -> dict[str, FloatArray]:
-    missing = [np.full(count, np.nan) for count in counts]
-    names = dict.fromkeys((*a, *b))
-    return {name: np.concatenate([a.get(name, missing[0]), b.get(name, missing[1])]) for name in names}
-
-
-def _join_words(a: Mapping[str, Words], b: Mapping[str, Words], counts: tuple[int, int]) -> dict[str, Words]:
-    missing = [np.full(count, None, dtype=object) for count in counts]
-    names = dict.fromkeys((*a, *b))
-    return {name: np.concatenate([a.get(name, missing[0]), b.get(name, missing[1])]) for name in names}
-
-
 def _shape(column: FloatArray, values: FloatArray) -> bytes:
     """Return a key that is equal for columns of numbers that are proportional, or powers of each other."""
     if len(values) < 2:
@@ -211,8 +177,3 @@ def _pattern(column: Words) -> bytes:
     """Return a key that is equal for columns of words that split the rows equally."""
     codes: dict[object, int] = {}
     return b"word" + np.array([codes.setdefault(value, len(codes)) for value in column]).tobytes()
-
-
-def select_cases(columns: Columns, chosen: npt.NDArray[np.intp]) -> Columns:
-    """Return the cases at the indexes `chosen`, (m,)."""
-    return {name: column[chosen] for name, column in columns.items()}

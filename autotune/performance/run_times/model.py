@@ -1,48 +1,62 @@
 """The model of run times: predicts the time of a configuration that has not run, with its uncertainty.
 
-It blends up to three members: a sum of costs with unknown rates, if the program has such terms, and a log-linear model,
-each with boosted trees on its residuals; and a random forest. To choose between models and to calibrate the width of
-intervals, it hides rows that are as new to the other rows as the predicted setting is to all rows.
+It mixes a sum of costs with unknown rates, if the program has such terms, a log-linear model, both with and without
+boosted trees on their residuals, and a random forest. To choose the mixture and the width of intervals, it hides rows
+that are as new to the other rows as the predicted setting is to all rows.
 
 A bound is used if the model, fitted without bounds, predicts a value on its wrong side; it then counts as the mean of
 the predicted values beyond it (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing about times.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
 
-from autotune.performance.regression.cost_model import CostModel
+from autotune.performance.regression.cost_model import DRAWS, CostModel
+from autotune.performance.regression.learners import Forest, LogLinear, Trees
 from autotune.performance.regression.prediction import CONFIDENCE, Estimate, deviations_within
-from autotune.performance.regression.table import DesignMatrix, Places, Reader, Table, informative_columns, repeat_words
-from autotune.performance.run_times.blend import (
-    CALIBRATED,
-    Blend,
-    HiddenErrors,
-    Predicted,
-    Width,
-    eligible_kinds,
-    fit_blend,
-    own_width,
-    promised_share,
-    ratio_width,
+from autotune.performance.regression.table import DesignMatrix, Places, Reader, Table, Words, informative_columns
+from autotune.performance.run_times.novelty import (
+    Novelty,
+    by_setting,
+    doubts,
+    doubts_of,
+    folds,
+    installation,
+    is_like_nothing,
+    novelty,
 )
-from autotune.performance.run_times.context import Context, in_words, word_of
-from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
-from autotune.performance.run_times.novelty import by_setting, doubts, doubts_of, installation, is_like_nothing, novelty
-from autotune.performance.run_times.sample import HiddenPredictions, TrainingSample, predict_hidden
-from autotune.records.measurement import INSTALLATION, Measured, Setting, hardware
+from autotune.records.measurement import Measured, Setting, hardware
 from autotune.statistics.gaussian_process import above_bound
 from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, FloatArray, column_of
 
 _LEAST = 6
+_ENOUGH = 10  # a setting with so many values of its own is known as well as others
 # Hide at most this many rows: more take long and do not improve the calibration.
 _HIDDEN_FROM = 1_000
+_LEAST_SHARE = 0.15  # a fit to a smaller share of the rows says little about a fit to all
 _BLOCK = 16_384
-_GROUP = "group"
-_FAMILIES = {"cost model": "a cost model", "log-linear": "a log-linear model", "forest": "a random forest"}
+_MEMBERS = (
+    "a cost model",
+    "a cost model with trees that correct it",
+    "a log-linear model",
+    "a log-linear model with trees that correct it",
+    "a random forest",
+)
+_COSTS = 2  # the first members are cost models
+_COSTS_ALONE = np.eye(len(_MEMBERS))[0]
+_PARTS = 4  # weights are quarters: finer weights would fit noise
+_HUBER = 0.2
+_SURE = NormalDist().cdf(1.0)
+_LEAST_OFF, _USUAL = 0.02, 0.1
+# The absolute errors of a model that states its uncertainty rightly, in standard deviations.
+_CALIBRATED = np.array([deviations_within(share) for share in (np.arange(100) + 0.5) / 100])
 # The groups that were hidden to estimate a model's errors, in words for users.
 _UNSEEN = {
     "machine": "machines",
@@ -52,7 +66,277 @@ _UNSEEN = {
     "setting": "machines or workloads",
 }
 _SLOW, _UNKNOWN_WORK = 1.5, 2.0  # with so uncertain a level, costs do not tell times
-_DEVIATIONS = 1.6449  # 90 % of a normal distribution lie within this number of standard deviations
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """The members' predictions for m cases, (m, 5), NaN for none, mixed by `weights`, (5,).
+
+    `draws`, (draws, m), are those of the cost model around its mean; 0 without one.
+    """
+
+    members: FloatArray
+    draws: FloatArray
+    weights: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """The expected logarithms, (m,); NaN where no member of the mixture has a prediction."""
+        mean: FloatArray = (np.nan_to_num(self.members) * self._shares).sum(axis=1)
+        return mean
+
+    @property
+    def apart(self) -> FloatArray:
+        """The stated standard deviations, (m,), without the usual error of all cases."""
+        squares = (np.nan_to_num(self.members - self.mean[:, None]) ** 2 * self._shares).sum(axis=1)
+        apart: FloatArray = np.hypot(self.draws.std(axis=0) * self.weights[:_COSTS].sum(), np.sqrt(squares))
+        return apart
+
+    @property
+    def _shares(self) -> FloatArray:
+        """The weights of the members that have a prediction, (m, 5); NaN where none of the mixture has one."""
+        weights = self.weights * ~np.isnan(self.members)
+        with np.errstate(invalid="ignore"):
+            shares: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+        return shares
+
+    def at(self, places: Places) -> "Predicted":
+        """Return the predictions for the cases at the indexes `places`."""
+        return Predicted(self.members[places], self.draws[:, places], self.weights)
+
+    def beyond(self, reference: "Predicted") -> "Predicted":
+        """Return the logarithms of the ratios to other cases, or to one, in which common errors cancel."""
+        return Predicted(self.members - reference.members, self.draws - reference.draws, self.weights)
+
+
+@dataclass(frozen=True)
+class _Learners:
+    """The members of a mixture with `weights`, (5,); those without weight are not fitted."""
+
+    weights: FloatArray
+    bases: tuple[CostModel | None, LogLinear | None]
+    trees: tuple[Trees | None, Trees | None]
+    forest: Forest | None
+
+    @classmethod
+    def fit(
+        cls, table: Table, y: FloatArray, row_weights: FloatArray, weights: FloatArray, seen: frozenset[str]
+    ) -> "_Learners":
+        """Fit to `y`, (n,), the logarithms of values, of cases with `row_weights`, (n,).
+
+        Trees know only the columns `seen`: of a word that was never seen, linear models predict the mean over others.
+        """
+        known_columns = table.only(seen)
+        costs = CostModel.fit(table, y, row_weights) if weights[:2].any() else None
+        linear = LogLinear.fit(table, y, row_weights) if weights[2:4].any() else None
+
+        def trees(base: CostModel | LogLinear | None, weight: float) -> Trees | None:
+            if base is None or not weight:
+                return None
+            residuals = y - base.predict(table)
+            known = np.flatnonzero(~np.isnan(residuals))
+            return Trees.fit(known_columns.at(known), residuals[known], row_weights[known])
+
+        forest = Forest.fit(known_columns, y, row_weights) if weights[4] else None
+        return cls(weights, (costs, linear), (trees(costs, weights[1]), trees(linear, weights[3])), forest)
+
+    def predict(self, table: Table) -> Predicted:
+        """Return the predictions of m cases."""
+        members, draws = np.full((len(table), len(_MEMBERS)), np.nan), np.zeros((DRAWS, len(table)))
+        for place, (base, trees) in enumerate(zip(self.bases, self.trees, strict=True)):
+            if base is None:
+                continue
+            if isinstance(base, CostModel):
+                draws = base.draws(table)
+                mean = draws.mean(axis=0)
+                draws = np.nan_to_num(draws - mean)
+            else:
+                mean = base.predict(table)
+            members[:, 2 * place] = mean
+            if trees is not None:
+                members[:, 2 * place + 1] = mean + trees.predict(table)
+        if self.forest is not None:
+            members[:, -1] = self.forest.predict(table)
+        return Predicted(members, draws, self.weights)
+
+
+@dataclass(frozen=True)
+class Width:
+    """The width of intervals: `factor` times the root of (usual error^2 + stated deviation^2), all of logarithms.
+
+    Split conformal, normalised (Lei et al., JASA 113, 2018).
+    """
+
+    usual: float
+    factor: float
+
+    @classmethod
+    def of(cls, off: FloatArray, apart: FloatArray, labels: Words) -> "Width":
+        """Calibrate by the errors, (n,), of hidden rows, the stated deviations, (n,), there, and their labels, (n,).
+
+        The factor covers 90 % of the rows, where each label counts once: its rows are not independent, and the setting
+        to predict has a label of its own. One further label has the errors of a calibrated spread, so that a few labels
+        hardly change the uncertainty that a model states. (Conformal by group: Dunn, Wasserman & Ramdas, JASA 118,
+        2023.)
+        """
+        usual = min(_USUAL, max(_LEAST_OFF, float(np.median(np.abs(off))))) if len(off) else _USUAL
+        scores = np.append(np.abs(off) / np.hypot(usual, apart), _CALIBRATED)
+        _, places, counts = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
+        weights = np.append(1.0 / counts[places], np.full(len(_CALIBRATED), 1.0 / len(_CALIBRATED)))
+        order = np.argsort(scores)
+        ends = np.cumsum(weights[order])
+        return cls(usual, float(scores[order][min(int(np.searchsorted(ends / ends[-1], CONFIDENCE)), len(order) - 1)]))
+
+    def half(self, apart: FloatArray) -> FloatArray:
+        """Return half-widths, (m,), for predictions with these stated deviations, (m,)."""
+        return self.factor * np.hypot(self.usual, apart)
+
+
+_STATED = Width(_USUAL, deviations_within(CONFIDENCE))
+"""The width that trusts a cost model's own uncertainty."""
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The n rows that a model is fitted to: their table, the logarithms of their values, (n,), and weights, (n,).
+
+    `seen` are the columns in which the setting has no new word.
+    """
+
+    table: Table
+    y: FloatArray
+    weights: FloatArray
+    novelty: Novelty
+    seen: frozenset[str]
+
+    def at(self, places: Places) -> "_Sample":
+        """Return the rows at the indexes `places`, (m,)."""
+        new = replace(self.novelty, labels=self.novelty.labels[places])
+        return _Sample(self.table.at(places), self.y[places], self.weights[places], new, self.seen)
+
+    def learners(self, weights: FloatArray) -> _Learners:
+        """Fit the members of a mixture with `weights`, (5,)."""
+        return _Learners.fit(self.table, self.y, self.weights, weights, self.seen)
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """Predictions of h rows of a `sample` that were hidden from the fits, and the folds in which they were, (h,).
+
+    With `as_asked`, they are as new as the setting; otherwise labels were too large to hide.
+    """
+
+    sample: _Sample
+    predicted: Predicted
+    fold: Places
+    as_asked: bool
+
+    @classmethod
+    def of(cls, sample: _Sample, available: FloatArray, rng: np.random.Generator) -> "_Hidden":
+        """Hide rows that are as new to the others as the setting is to all, and predict them by `available` members.
+
+        Of each hidden label, as many rows stay visible as the setting has itself, at most half. If labels are too large
+        to hide, single rows are hidden.
+        """
+        n, novelty = len(sample.y), sample.novelty
+        fold = folds(novelty, rng)
+        few = int(novelty.own.sum()) if (fold < 0).any() else 0
+        members, draws = np.full((n, len(_MEMBERS)), np.nan), np.zeros((DRAWS, n))
+        for out in range(int(fold.max()) + 1):
+            hidden = np.flatnonzero(fold == out)
+            test = np.setdiff1d(hidden, _places_to_keep(novelty.labels, hidden, few, rng))
+            train = np.setdiff1d(np.arange(n), test)
+            if len(test) and len(train) >= max(min(_LEAST, n - 1), _LEAST_SHARE * n):
+                found = sample.at(train).learners(available).predict(sample.table.at(test))
+                members[test], draws[:, test] = found.members, found.draws
+        judged = np.flatnonzero(~np.isnan(members).all(axis=1))
+        if not len(judged) and len(set(novelty.labels.tolist())) > 1:
+            single = replace(novelty, labels=np.full(n, "", dtype=object), label="")
+            return replace(cls.of(replace(sample, novelty=single), available, rng), as_asked=novelty.respect == "")
+        predicted = Predicted(members[judged], draws[:, judged], available)
+        return cls(sample.at(judged), predicted, fold[judged], novelty.is_hidden_alike)
+
+    def mixture(self) -> FloatArray:
+        """Return the weights of members, (5,), with the least error on hidden rows, in quarters.
+
+        Half of the error, by Huber's loss, is that of the order within a setting. Labels count equally. With a cost
+        model, its weight is the greatest whose error is within a standard error of the least, so that with few labels
+        it stays almost alone (Breiman et al. 1984); of few labels the standard error is itself uncertain.
+        """
+        available = self.predicted.weights
+        members = np.flatnonzero(available * ~np.isnan(self.predicted.members).all(axis=0))
+        parts = [one for one in itertools.product(range(_PARTS, -1, -1), repeat=len(members)) if sum(one) == _PARTS]
+        grid: FloatArray = np.zeros((len(parts), len(available)))
+        grid[:, members] = np.array(parts) / _PARTS
+        losses = self._losses(grid)
+        means = losses.mean(axis=1)
+        best = int(means.argmin())
+        if not available[0]:
+            return np.asarray(grid[best])
+        further, labels = losses - losses[best], losses.shape[1]
+        if labels < 2:
+            return _COSTS_ALONE
+        error = further.std(axis=1, ddof=1) / np.sqrt(labels)
+        near = np.flatnonzero(further.mean(axis=1) <= stdtrit(labels - 1, _SURE) * error)
+        return np.asarray(grid[max(near.tolist(), key=lambda place: (grid[place, 0], -means[place]))])
+
+    def _losses(self, mixtures: FloatArray) -> FloatArray:
+        """Return the mean loss of each mixture, (k, 5), on each label, (k, l)."""
+        of, labels = (
+            np.unique(words.astype(str), return_inverse=True)[1]
+            for words in (self.sample.table.groups["setting"], self.sample.novelty.labels)
+        )
+        weights = self.sample.weights
+        losses = []
+        for mixture in mixtures:
+            off = np.nan_to_num(replace(self.predicted, weights=mixture).mean - self.sample.y)
+            within = off - (np.bincount(of, off * weights) / np.bincount(of, weights))[of]
+            both = (_huber(off) + _huber(within)) / 2.0
+            losses.append(np.bincount(labels, both * weights) / np.bincount(labels, weights))
+        return np.round(losses, 5)
+
+    def by(self, weights: FloatArray) -> "_Hidden":
+        """Return the rows that a mixture with `weights`, (5,), predicts, as it predicts them."""
+        predicted = replace(self.predicted, weights=weights)
+        judged = np.flatnonzero(~np.isnan(predicted.mean))
+        return replace(self, sample=self.sample.at(judged), predicted=predicted.at(judged), fold=self.fold[judged])
+
+    def width(self) -> Width:
+        """Return the width of intervals of values."""
+        if not self.as_asked and self.predicted.weights[:_COSTS].any():
+            return _STATED
+        return Width.of(self.predicted.mean - self.sample.y, self.predicted.apart, self.sample.novelty.labels)
+
+    def ratio_width(self, rng: np.random.Generator) -> Width | None:
+        """Return the width of intervals of ratios within a setting, from pairs of rows that were hidden together.
+
+        The result is None if no two rows of a setting were hidden together.
+        """
+        settings, labels = self.sample.table.groups["setting"], self.sample.novelty.labels
+        keys = np.array([f"{setting} {fold}" for setting, fold in zip(settings, self.fold, strict=True)])
+        order = rng.permutation(len(keys))
+        order = order[np.argsort(keys[order], kind="stable")]
+        alike = keys[order][1:] == keys[order][:-1]
+        first, second = order[1:][alike], order[:-1][alike]
+        if not len(first):
+            return None
+        ratios = self.predicted.at(first).beyond(self.predicted.at(second))
+        return Width.of(ratios.mean - (self.sample.y[first] - self.sample.y[second]), ratios.apart, labels[first])
+
+
+def _places_to_keep(labels: Words, hidden: Places, few: int, rng: np.random.Generator) -> Places:
+    kept = [np.zeros(0, dtype=np.intp)]
+    for label in dict.fromkeys(labels[hidden].tolist()) if few else ():
+        rows = rng.permutation(hidden[labels[hidden] == label])
+        kept.append(rows[: min(few, len(rows) // 2)])
+    return np.concatenate(kept)
+
+
+def _huber(off: FloatArray) -> FloatArray:
+    losses: FloatArray = _HUBER**2 * (np.sqrt(1.0 + (off / _HUBER) ** 2) - 1.0)
+    return losses
 
 
 @dataclass(frozen=True)
@@ -67,11 +351,9 @@ class RunTimes:
     setting: Setting
     reader: Reader
     names: frozenset[str]
-    group: str
     known: Columns
     reads: frozenset[str]
-    members: tuple[EnsembleMember | None, ...]
-    blend: Blend
+    learners: _Learners
     width: Width
     ratio_width: Width | None
     doubts: tuple[str, ...]
@@ -93,7 +375,7 @@ class RunTimes:
         reader = Reader(setting.program, tuple(rules), shape)
         if len(values) < _LEAST:
             return cls._of_costs(values, reader, setting)
-        return _Fit.of(values, reader, setting).model([row for row in rows if row.value is None])
+        return _fit(values, [row for row in rows if row.value is None], reader, setting)
 
     @classmethod
     def _of_costs(cls, values: Sequence[Measured], reader: Reader, setting: Setting) -> "RunTimes | None":
@@ -103,21 +385,17 @@ class RunTimes:
             return None
         cases = DesignMatrix.from_measurements(values)
         table = _read(reader, values, cases) if values else asked.at(np.zeros(0, dtype=np.intp))
-        y, weights = np.log([row.value or np.nan for row in values]), _weights(values)
-        kind, context, names = kinds(asked, products=False)[0], Context((), ()), frozenset(asked.columns)
         count = f"{len(values)} of its values {'is' if len(values) == 1 else 'are'} known"
         doubt = f"only {count}" if values else "nothing of the program was measured"
         return cls(
             setting=setting,
             reader=reader,
-            names=names,
-            group="",
+            names=frozenset(asked.columns),
             known=cases.configuration,
             reads=asked.costs.reads,
-            members=(EnsembleMember.fit(kind, table, y, weights, context, names, 0),),
-            blend=Blend(((0, 0),), np.ones(1), knows_costs=True),
-            width=CALIBRATED,
-            ratio_width=CALIBRATED,
+            learners=_Learners.fit(table, _logs(values), _weights(values), _COSTS_ALONE, frozenset()),
+            width=_STATED,
+            ratio_width=_STATED,
             doubts=(f"{doubt}: predicted from what is known of its costs",),
             abstains=False,
             grounds=f"a cost model of {setting.program}{f'; {count}' if values else ''}",
@@ -134,16 +412,19 @@ class RunTimes:
 
     def estimate(self, cases: DesignMatrix) -> Estimate:
         """Return the expected logarithms of the metric for cases of the setting, (n,)."""
-        return self._estimates(cases, lambda prediction: Estimate(prediction.mean, self.width.half(prediction.apart)))
+        parts = list(self._predict(cases))
+        means, halves = [part.mean for part in parts], [self.width.half(part.apart) for part in parts]
+        return Estimate(np.concatenate(means), np.concatenate(halves), self.share)
 
     def off(self, cases: DesignMatrix) -> FloatArray | None:
         """Return directions in which the logarithms of cases, (n,), may err together, (k, n), in standard deviations.
 
-        The result is None without a cost model in the blend, which alone knows the common errors of configurations.
+        The result is None without a cost model in the mixture, which alone knows the common errors of configurations.
         """
-        if not self.blend.share_of_costs:
+        weight = float(self.learners.weights[:_COSTS].sum())
+        if not weight:
             return None
-        draws = Predicted.of(self.members, self.blend, self._read(cases)).draws
+        draws = weight * np.hstack([part.draws for part in self._predict(cases)])
         scaled: FloatArray = draws * (self.width.factor / deviations_within(self.share) / np.sqrt(len(draws)))
         return scaled
 
@@ -152,195 +433,138 @@ class RunTimes:
 
         Errors that all cases of the setting share cancel, so the intervals are narrower than those of the values.
         """
-        other = Predicted.of(self.members, self.blend, self._read(reference))
-
-        def estimate(prediction: Predicted) -> Estimate:
-            both = prediction.beyond(other)
-            width = self.ratio_width
+        (other,) = self._predict(reference)
+        means, halves = [], []
+        for part in self._predict(cases):
+            both = part.beyond(other)
             # Without pairs to calibrate by, treat the two errors as independent.
-            half = width.half(both.apart) if width is not None else np.sqrt(2.0) * self.width.half(both.apart)
-            return Estimate(both.mean, np.where(both.predictions.any(axis=1), half, 0.0))
-
-        return self._estimates(cases, estimate)
+            width = self.ratio_width or Width(self.width.usual, np.sqrt(2.0) * self.width.factor)
+            means.append(both.mean)
+            halves.append(np.where(np.nan_to_num(both.members).any(axis=1), width.half(both.apart), 0.0))
+        return Estimate(np.concatenate(means), np.concatenate(halves), self.share)
 
     def doubts_of(self, cases: DesignMatrix) -> tuple[str, ...]:
         """Return sentences on parameters of cases that lie outside the measurements."""
         return doubts_of(self.known, cases)
 
-    def _estimates(self, cases: DesignMatrix, of: Callable[[Predicted], Estimate]) -> Estimate:
-        table = self._read(cases)
-        parts = [of(Predicted.of(self.members, self.blend, table.at(block))) for block in _blocks(len(table))]
-        return Estimate.join(parts, self.share)
-
-    def _read(self, cases: DesignMatrix) -> Table:
-        count = len(cases)
-        table = _table(self.reader, [self.setting] * count, cases).only(self.names)
-        return table.with_word(_GROUP, repeat_words([self.group], count)) if self.group else table
+    def _predict(self, cases: DesignMatrix) -> Iterator[Predicted]:
+        """Yield the predictions of cases, in blocks: all draws of many cases would need gigabytes."""
+        table = _table(self.reader, [self.setting] * len(cases), cases).only(self.names)
+        for start in range(0, max(1, len(table)), _BLOCK):
+            yield self.learners.predict(table.at(np.arange(start, min(start + _BLOCK, len(table)))))
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """A fit in progress: the rows with values, and the training sample made of them."""
+def _fit(rows: list[Measured], others: Sequence[Measured], reader: Reader, setting: Setting) -> RunTimes:
+    """Fit a model to `rows` with values; of the `others` without one, it uses those that have a bound."""
+    cases = DesignMatrix.from_measurements(rows)
+    table, asked = _read(reader, rows, cases), _table_of_setting(reader, setting)
+    costs = table.costs if asked.costs is not None else None
+    unseen = tuple(
+        name
+        for name, column in table.words.items()
+        if name not in cases.configuration and asked.words.get(name, (None,))[0] not in column.tolist()
+    )
+    names = informative_columns(table, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
+    if _facts_distinguish_workloads(rows):
+        names -= {"workload"}
+    new = novelty([row.setting for row in rows], setting)
+    sample = _Sample(replace(table, costs=costs).only(names), _logs(rows), _weights(rows), new, names - set(unseen))
+    rng = np.random.default_rng(0)
+    places = _places_to_hide(new, rng)
+    part = sample if len(places) == len(rows) else sample.at(places)
+    available = np.ones(len(_MEMBERS))
+    knows_work = costs is not None and costs.level < _UNKNOWN_WORK
+    if costs is None:
+        available[:_COSTS] = 0.0
+    elif knows_work and not new.is_hidden_alike:
+        # What residuals elsewhere say about the setting cannot be judged.
+        available = _COSTS_ALONE
+    hidden = _Hidden.of(part, available, rng)
+    may_mix = len(hidden.sample.y) and (hidden.as_asked or not knows_work)
+    weights = hidden.mixture() if may_mix or costs is None else _COSTS_ALONE
+    judged = hidden.by(weights)
+    learners = sample.learners(weights)
+    share = CONFIDENCE if new.own.sum() >= _ENOUGH else promised_share(new.others)
+    model = RunTimes(
+        setting=setting,
+        reader=reader,
+        names=names,
+        known=cases.configuration,
+        reads=costs.reads if costs is not None else frozenset(),
+        learners=learners,
+        width=judged.width(),
+        ratio_width=judged.ratio_width(rng),
+        doubts=(*doubts(rows, setting, unseen), *(_slowness(learners.bases[0], sample, asked) if knows_work else ())),
+        abstains=is_like_nothing(rows, setting),
+        grounds=_grounds(rows, weights, hidden, new, share),
+        share=share,
+    )
+    return _with_bounds(model, sample, rows, [row for row in others if (row.bound or 0.0) > 0.0])
 
-    rows: list[Measured]
-    cases: DesignMatrix
-    reader: Reader
-    setting: Setting
-    sample: TrainingSample
-    names: frozenset[str]
-    kinds: tuple[Kind, ...]
-    unseen: tuple[str, ...]
-    instead: str
 
-    @classmethod
-    def of(cls, rows: list[Measured], reader: Reader, setting: Setting) -> "_Fit":
-        cases = DesignMatrix.from_measurements(rows)
-        whole = _read(reader, rows, cases)
-        if _table_of_setting(reader, setting).costs is None:
-            whole = replace(whole, costs=None)
-        words = _context_words(whole, cases)
-        combination = tuple(word_of(setting, name) for name in words)
-        context = Context.of(whole, words)
-        unseen = context.unseen(combination)
-        instead = in_words(context.names, context.nearest(combination)) if unseen else ""
-        names = informative_columns(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
-        if _facts_distinguish_workloads(rows):
-            names -= {"workload"}
-        # Leave all words of the context in the table: they decide which known contexts are nearest.
-        sample = TrainingSample(
-            table=whole.only(names | set(words)),
-            y=np.log([row.value or np.nan for row in rows]),
-            weights=_weights(rows),
-            novelty=novelty([row.setting for row in rows], setting),
-            names=names,
-            context=words,
-            numbers=tuple(column for name, column in cases.named.items() if name in whole.numbers and name in names),
-            kinds_of_work=tuple(
-                column for name, column in cases.workload.items() if column.dtype == object and name not in words
-            ),
+def _places_to_hide(new: Novelty, rng: np.random.Generator) -> Places:
+    """Return the rows from which to hide: all, or the setting's own and as many others as the limit allows."""
+    n = len(new.labels)
+    if n <= _HIDDEN_FROM:
+        return np.arange(n)
+    own = np.flatnonzero(new.own)[: _HIDDEN_FROM // 2]
+    others = rng.permutation(np.setdiff1d(np.arange(n), own))[: _HIDDEN_FROM - len(own)]
+    return np.union1d(own, others)
+
+
+def _slowness(costs: CostModel | None, sample: _Sample, asked: Table) -> Iterator[str]:
+    """Yield a sentence if the setting's build looks much slower than others of its machine, by its own values."""
+    own = np.flatnonzero(sample.table.groups["build"] == asked.groups["build"][0])
+    slow = costs.slowness(sample.table.at(own)) if costs is not None and len(own) else 1.0
+    if slow > _SLOW:
+        yield (
+            f"this build looks {slow:.1f} times slower than usual ones: look at its BLAS, and at how its MPI sends "
+            "messages between nodes"
         )
-        if sample.is_known_a_little and sample.novelty.respect in {"machine", "installation"}:
-            table = sample.table.with_word(_GROUP, sample.novelty.labels)
-            sample = replace(sample, table=table, names=names | {_GROUP})
-        return cls(rows, cases, reader, setting, sample, names | set(words), kinds(whole, not unseen), unseen, instead)
 
-    def model(self, others: Sequence[Measured]) -> RunTimes:
-        """Fit the model; of the rows without a value, `others`, it uses those that have a bound."""
-        rng = np.random.default_rng(0)
-        part = self._part(rng)
-        able = eligible_kinds(part, self.kinds)
-        hidden = predict_hidden(part, able, rng)
-        blend = fit_blend(part, able, hidden)
-        hidden = hidden.without_gaps_of(blend.picks)
-        width = self._width(part, hidden, blend, rng)
-        within = ratio_width(part, hidden, blend, rng)
-        chosen = tuple(able[kind] for kind, _ in blend.picks)
-        members = self.sample.members(chosen, self.sample.weighted, blend.rounds)
-        label = self.sample.novelty.label if _GROUP in self.sample.table.words else ""
-        model = RunTimes(
-            setting=self.setting,
-            reader=self.reader,
-            names=self.names,
-            group=label,
-            known=self.cases.configuration,
-            reads=self.sample.table.costs.reads if self.sample.table.costs is not None else frozenset(),
-            members=tuple(members),
-            blend=blend,
-            width=width,
-            ratio_width=within,
-            doubts=(*doubts(self.rows, self.setting, self.unseen, self.instead), *self._slowness(members)),
-            abstains=is_like_nothing(self.rows, self.setting),
-            grounds=self._grounds(chosen, blend, hidden),
-            share=self.share,
-        )
-        return self._with_bounds(model, [row for row in others if row.bound is not None], chosen)
 
-    def _slowness(self, members: Sequence[EnsembleMember | None]) -> Iterator[str]:
-        """Yield a sentence if the setting's build looks much slower than others of its machine, by its own values."""
-        costs, table = self.sample.table.costs, self.sample.table
-        base = members[0].base if members and members[0] is not None else None
-        build = _table_of_setting(self.reader, self.setting).groups["build"][0]
-        own = np.flatnonzero(table.groups["build"] == build)
-        if not isinstance(base, CostModel) or costs is None or costs.level >= _UNKNOWN_WORK or not len(own):
-            return
-        slow = base.slowness(table.at(own))
-        if slow > _SLOW:
-            yield (
-                f"this build looks {slow:.1f} times slower than usual ones: look at its BLAS, and at how its MPI sends "
-                "messages between nodes"
-            )
+def _with_bounds(model: RunTimes, sample: _Sample, rows: list[Measured], bounds: list[Measured]) -> RunTimes:
+    if not bounds:
+        return model
+    cases = DesignMatrix.from_measurements(bounds)
+    predicted = model.learners.predict(_read(model.reader, bounds, cases).only(model.names))
+    mean, half = predicted.mean, model.width.half(predicted.apart)
+    sign = model.setting.metric.cost(1.0)
+    limit = np.log([row.bound or np.nan for row in bounds])
+    wrong = np.flatnonzero(sign * mean < sign * limit)
+    if not len(wrong):
+        return model
+    beyond, _ = above_bound(sign * mean[wrong], half[wrong] / deviations_within(CONFIDENCE), sign * limit[wrong])
+    more = [bounds[place] for place in wrong]
+    table = _read(model.reader, [*rows, *more], DesignMatrix.from_measurements([*rows, *more]))
+    table = replace(table, costs=table.costs if sample.table.costs is not None else None).only(model.names)
+    weights = np.append(sample.weights, _weights(more))
+    y = np.append(sample.y, sign * beyond)
+    learners = _Learners.fit(table, y, weights, model.learners.weights, sample.seen)
+    said = f"; {len(wrong)} of {len(bounds)} bounds were above what it predicted without them, and count"
+    return replace(model, learners=learners, grounds=model.grounds + said)
 
-    def _with_bounds(self, model: RunTimes, bounds: list[Measured], chosen: tuple[Kind, ...]) -> RunTimes:
-        bounds = [row for row in bounds if (row.bound or 0.0) > 0.0]
-        if not bounds:
-            return model
-        table = _read(self.reader, bounds, DesignMatrix.from_measurements(bounds)).only(self.names)
-        if model.group:
-            table = table.with_word(_GROUP, np.array(["" for _ in bounds], dtype=object))
-        prediction = Predicted.of(model.members, model.blend, table)
-        mean, half = prediction.mean, model.width.half(prediction.apart)
-        limit = np.log([row.bound or np.nan for row in bounds])
-        sign = 1.0 if self.setting.metric.direction == "minimize" else -1.0
-        wrong = np.flatnonzero(sign * mean < sign * limit)
-        if len(wrong) == 0:
-            return model
-        beyond, _ = above_bound(sign * mean[wrong], half[wrong] / _DEVIATIONS, sign * limit[wrong])
-        runs = np.array([row.runs for row in bounds], dtype=float)[wrong]
-        sample = replace(
-            self.sample,
-            table=self.sample.table.join(table.at(wrong)),
-            y=np.append(self.sample.y, sign * beyond),
-            weights=np.append(self.sample.weighted, runs / (runs + 1.0)),
-        )
-        members = sample.members(chosen, sample.weights, model.blend.rounds)
-        more = f"; {len(wrong)} of {len(bounds)} bounds were above what it predicted without them, and count"
-        return replace(model, members=tuple(members), grounds=model.grounds + more)
 
-    def _width(self, part: TrainingSample, hidden: HiddenPredictions, blend: Blend, rng: np.random.Generator) -> Width:
-        if part.is_known_a_little and hidden.judged.any() and (hidden.fold < 0).any():
-            return own_width(part, self.kinds, hidden, blend, rng)
-        if blend.knows_costs and not hidden.as_asked:
-            return CALIBRATED
-        seen = HiddenErrors.of(part, hidden, blend)
-        return Width.of(np.abs(seen.off), seen.predicted.apart, seen.labels)
+def _grounds(rows: Sequence[Measured], weights: FloatArray, hidden: _Hidden, new: Novelty, share: float) -> str:
+    machines = len({row.setting.machine for row in rows})
+    builds = len(set(by_setting([row.setting for row in rows], installation)))
+    members = [(name, weight) for name, weight in zip(_MEMBERS, weights.tolist(), strict=True) if weight]
+    parts = " and ".join(name if len(members) == 1 else f"{name} ({weight:.0%})" for name, weight in members)
+    tested = "measurements" if hidden.sample.novelty.hides_single_rows else _UNSEEN[new.by]
+    judged = f"tested on {tested} left out of the fit" if len(hidden.sample.y) else "too little is known to test it"
+    words = _UNSEEN[new.respect or "setting"]
+    promise = f"; other {words} known: {new.others}, so an interval is to hold {share:.0%}"
+    where = f"{machines} machine{'s' * (machines != 1)}, {builds} build{'s' * (builds != 1)}"
+    what = f"{len(rows)} measurements of {rows[0].setting.program} on {where}"
+    return f"fitted on {what}: {parts}, {judged}{promise * (share < CONFIDENCE)}"
 
-    @property
-    def share(self) -> float:
-        """The share of values that intervals contain; a setting with enough rows is judged by its own values."""
-        return CONFIDENCE if self.sample.is_known_a_little else promised_share(self.sample.novelty.others)
 
-    def _places(self, rng: np.random.Generator) -> Places:
-        """Return the rows from which to hide: all, or the setting's own and as many others as the limit allows."""
-        n = len(self.rows)
-        if n <= _HIDDEN_FROM:
-            return np.arange(n)
-        own = np.flatnonzero(self.sample.novelty.own)[: _HIDDEN_FROM // 2]
-        others = rng.permutation(np.setdiff1d(np.arange(n), own))[: _HIDDEN_FROM - len(own)]
-        return np.union1d(own, others)
+def promised_share(others: int | None) -> float:
+    """Return the share of new cases that intervals can promise to contain, calibrated by leaving out `others` cases.
 
-    def _part(self, rng: np.random.Generator) -> TrainingSample:
-        places = self._places(rng)
-        return self.sample if len(places) == len(self.rows) else self.sample.at(places)
-
-    def _grounds(self, chosen: tuple[Kind, ...], blend: Blend, hidden: HiddenPredictions) -> str:
-        machines = len({row.setting.machine for row in self.rows})
-        distinct = {id(row.setting): row.setting for row in self.rows}.values()
-        builds = len({installation(setting) for setting in distinct})
-        members = [
-            (_FAMILIES[kind.family] + (" with trees that correct it" if rounds and kind.boosted else ""), weight)
-            for kind, (_, rounds), weight in zip(chosen, blend.picks, blend.weights, strict=True)
-            if weight
-        ]
-        parts = " and ".join(name if len(members) == 1 else f"{name} ({weight:.0%})" for name, weight in members)
-        tested = "measurements" if hidden.single else _UNSEEN[self.sample.novelty.by]
-        judged = f"tested on {tested} left out of the fit" if hidden.judged.any() else "too little is known to test it"
-        words = _UNSEEN[self.sample.novelty.respect or "setting"]
-        promise = f"; other {words} known: {self.sample.novelty.others}, so an interval is to hold {self.share:.0%}"
-        return (
-            f"fitted on {len(self.rows)} measurements of {self.setting.program} on {machines} machine"
-            f"{'s' * (machines != 1)}, {builds} build{'s' * (builds != 1)}: {parts}, {judged}"
-            f"{promise * (self.share < CONFIDENCE)}"
-        )
+    Among m known cases and a new one, each is equally likely to need the widest interval.
+    """
+    return min(CONFIDENCE, others / (others + 1)) if others else CONFIDENCE
 
 
 def _by_hardware(settings: Sequence[Setting]) -> list[Setting]:
@@ -363,14 +587,15 @@ def _read(reader: Reader, rows: Sequence[Measured], cases: DesignMatrix) -> Tabl
 
 def _table(reader: Reader, settings: Sequence[Setting], cases: DesignMatrix) -> Table:
     """Return the table of cases in `settings`, (n,)."""
-    groups = {
-        "machine": column_of(by_setting(settings, lambda setting: setting.machine)),
-        "installation": column_of(by_setting(settings, lambda setting: str(installation(setting) or setting.machine))),
-        "build": column_of(by_setting(settings, lambda setting: f"{setting.machine} {installation(setting)}")),
-        "workload": column_of(by_setting(settings, lambda setting: setting.workload)),
+    labels = {
+        "machine": lambda one: one.machine,
+        "installation": lambda one: str(installation(one) or one.machine),
+        "build": lambda one: f"{one.machine} {installation(one)}",
+        "workload": lambda one: one.workload,
+        "setting": lambda one: f"{one.place} {installation(one)} {one.workload}",
     }
-    names = {name: groups[name] for name in ("machine", "workload")}
-    return replace(reader.read(cases, names), groups=groups)
+    groups = {name: column_of(by_setting(settings, label)) for name, label in labels.items()}
+    return replace(reader.read(cases, {name: groups[name] for name in ("machine", "workload")}), groups=groups)
 
 
 def _table_of_setting(reader: Reader, setting: Setting) -> Table:
@@ -383,22 +608,16 @@ def _table_of_setting(reader: Reader, setting: Setting) -> Table:
     return table if is_known else replace(table, costs=None)
 
 
+def _logs(rows: Sequence[Measured]) -> FloatArray:
+    return np.log([row.value or np.nan for row in rows])
+
+
 def _weights(rows: Sequence[Measured]) -> FloatArray:
     """Return the weights of rows, (n,): one half for a single run, nearly 1 for many."""
     return np.array([row.runs / (row.runs + 1.0) for row in rows], dtype=float)
-
-
-def _context_words(table: Table, cases: DesignMatrix) -> tuple[str, ...]:
-    names = {"machine", *cases.machine, *(INSTALLATION & set(cases.workload))} - set(cases.configuration)
-    return tuple(name for name in table.words if name in names)
 
 
 def _facts_distinguish_workloads(rows: Sequence[Measured]) -> bool:
     """Return whether the facts of workloads distinguish them as well as their names do."""
     workloads = {row.setting.workload: tuple(sorted(row.setting.workload_facts.items())) for row in rows}
     return len(set(workloads.values())) == len(workloads)
-
-
-def _blocks(count: int) -> Iterator[Places]:
-    for start in range(0, count, _BLOCK):
-        yield np.arange(start, min(start + _BLOCK, count))

@@ -42,7 +42,6 @@ class Novelty:
         by: The respect of the labels: the same, or a finer one if that has fewer than two other labels.
         labels: Labels of the rows, (n,); rows with equal labels are hidden together.
         label: The setting's own label.
-        alike: The number of rows with the same machine, build, workload and nodes as the setting.
         others: The number of known machines, builds and so on; the least if the setting is new in several respects,
             None if nothing is new.
     """
@@ -51,7 +50,6 @@ class Novelty:
     by: str
     labels: Words
     label: str
-    alike: int
     others: int | None = None
 
     @property
@@ -88,11 +86,10 @@ def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
         ("setting", _whole),
     )
     labels = np.array([str(value) for value in by_setting(settings, label)], dtype=object)
-    alike = by_setting(settings, _whole).count(_whole(setting))
     counts = [len(set(by_setting(settings, label)) - {label(setting)}) for name, label in respects if name in newly]
     counts += _others_of_facts(settings, setting) if "workload" in newly else []
     others = min(counts, default=None) if new != "setting" else None
-    return Novelty("" if new == "setting" else new, by, labels, str(label(setting)), alike, others)
+    return Novelty("" if new == "setting" else new, by, labels, str(label(setting)), others)
 
 
 def folds(novelty: Novelty, rng: np.random.Generator) -> npt.NDArray[np.intp]:
@@ -110,15 +107,6 @@ def folds(novelty: Novelty, rng: np.random.Generator) -> npt.NDArray[np.intp]:
         fold[label] = int(loads.argmin())
         loads[fold[label]] += count
     return np.array([fold.get(label, -1) for label in labels], dtype=np.intp)
-
-
-def inside(train: Sequence[FloatArray], columns: Sequence[FloatArray]) -> npt.NDArray[np.bool_]:
-    """Return which rows, (m,), have every number between half the least and twice the greatest known number."""
-    is_inside = np.ones(len(columns[0]) if columns else 0, dtype=bool)
-    for known, column in zip(train, columns, strict=True):
-        low, high = limits(known)
-        is_inside &= np.isnan(column) | ((column >= low) & (column <= high))
-    return is_inside
 
 
 def limits(known: FloatArray) -> tuple[float, float]:
@@ -191,10 +179,10 @@ def _whole(setting: Setting) -> Hashable:
     return (setting.place, setting.workload, installation(setting))
 
 
-def doubts(rows: Sequence[Measured], setting: Setting, unseen: Sequence[str], instead: str) -> tuple[str, ...]:
-    """Return the doubts about a setting; `instead` describes the words that replace `unseen` ones."""
+def doubts(rows: Sequence[Measured], setting: Setting, unseen: Sequence[str]) -> tuple[str, ...]:
+    """Return the doubts about a setting, whose words in the columns `unseen` were never measured."""
     settings = list({id(row.setting): row.setting for row in rows}.values())
-    return (*_machine(settings, setting, unseen, instead), *_workload(settings, setting))
+    return (*_machine(settings, setting, unseen), *_workload(settings, setting))
 
 
 def doubts_of(known: Columns, cases: DesignMatrix) -> tuple[str, ...]:
@@ -224,18 +212,16 @@ def is_like_nothing(rows: Sequence[Measured], setting: Setting) -> bool:
     return True
 
 
-def _machine(settings: Sequence[Setting], setting: Setting, unseen: Sequence[str], instead: str) -> Iterator[str]:
+def _machine(settings: Sequence[Setting], setting: Setting, unseen: Sequence[str]) -> Iterator[str]:
     machines = {other.machine: other for other in settings}
     is_new = setting.machine not in machines
     nearest = f"nearest machine: {_nearest(list(machines.values()), setting)}"
+    facts = {**setting.machine_facts, **dict(installation(setting))}
+    words = ", ".join(f"{name} {facts[name]!r}" for name in unseen if name in facts and name != "machine")
     if is_new:
         yield f"nothing was measured on {setting.machine}; {nearest}"
-    facts = {**setting.workload_facts, **setting.machine_facts}
-    words = [f"{name} {facts[name]!r}" for name in unseen if name in facts and name != "machine"]
-    if words and not is_new:
-        yield f"nothing was measured with {', '.join(words)}; taken as {instead}"
-    elif is_new and instead:
-        yield f"{setting.machine} is taken as {instead}"
+    elif words:
+        yield f"nothing was measured with {words}"
     for name, value in setting.machine_facts.items():
         if name == "machine_nodes" or isinstance(value, str | bool):
             continue
