@@ -4,10 +4,11 @@ If the same space was measured on other machines, their measurements show how ne
 (`transfer`). Otherwise run times are predicted from facts (`run_times`), also from measurements of other spaces.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isnan, log
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from autotune.performance.installation import (
     machine_numbers,
     with_installation_apart,
 )
-from autotune.performance.measured_here import MeasuredHere, value_of
+from autotune.performance.measured_here import MeasuredHere, is_here, value_of
 from autotune.performance.recognition import unify_names
 from autotune.performance.regression.prediction import Estimate, Interval, Prediction, Proposal
 from autotune.performance.regression.table import DesignMatrix
@@ -110,7 +111,8 @@ class PerformanceModel:
         validity = Validity.of(space, setting, self.measured, self.limits)
         here = MeasuredHere.of(space, setting, self.measured, self.limits)
         rows = _candidates(space, [here.rows, *(source.rows for source in elsewhere)], validity)
-        times = RunTimes.fit(self.measured, self.rules, setting, self.shape)
+        related, remarks = _values_of_related_metrics(self.measured, setting)
+        times = RunTimes.fit([*self.measured, *related], self.rules, setting, self.shape)
         known = tuple(dict.fromkeys(source.setting.place for source in elsewhere))
         grounds: tuple[str, ...] = ()
         if elsewhere:
@@ -118,7 +120,7 @@ class PerformanceModel:
             machines = "1 machine" if count == 1 else f"{count} machines"
             grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
         grounds += (remark,) if (remark := here.remark) else ()
-        grounds += (times.grounds,) if times is not None else ()
+        grounds += (times.grounds, *remarks) if times is not None else ()
         doubts = (*(times.doubts if times is not None else ()), *self._notes_on_other_scales(setting.metric))
         if self.limits and validity.fails(rows[:1])[0]:
             doubts += ("the default failed or breaks a limit here: speed-ups over it do not compare equals",)
@@ -150,7 +152,8 @@ class Fields:
         elsewhere = _sources(space, setting, measured)
         expected = None
         if len(set(_numbers(elsewhere, setting))) < _TRANSFERRED:
-            times = RunTimes.fit(measured, model.rules, setting, model.shape)
+            related, _ = _values_of_related_metrics(measured, setting)
+            times = RunTimes.fit([*measured, *related], model.rules, setting, model.shape)
             if times is not None and not times.abstains:
                 expected = ExpectedTimes(space, setting, times, Validity.of(space, setting, measured))
         return cls(tuple(elsewhere), expected) if elsewhere or expected is not None else None
@@ -394,6 +397,32 @@ class _View:
             None if isnan(middle) else Interval(exp(middle), exp(middle - wide), exp(middle + wide), estimate.share)
             for middle, wide in zip(estimate.mean.tolist(), estimate.half.tolist(), strict=True)
         ]
+
+
+def _values_of_related_metrics(measured: Sequence[Measured], setting: Setting) -> tuple[list[Measured], list[str]]:
+    """Return values of other metrics in the very setting as values of its metric, and a sentence on each metric.
+
+    Another metric of the same unit and direction counts, such as CPU seconds for seconds, times the median ratio of the
+    two where both are known; without a ratio it is left out.
+    """
+    of = setting.metric
+    by_metric: dict[Metric, dict[Hashable, Measured]] = defaultdict(dict)
+    for row in measured:
+        one = row.setting
+        if one.program == setting.program and (one.metric.unit, one.metric.direction) == (of.unit, of.direction):
+            what = frozenset(installation_of(one).items()), frozenset(row.configuration.items())
+            by_metric[one.metric][one.place, one.workload, what] = row
+    own = {key: row.value or 0.0 for key, row in by_metric.pop(of, {}).items()}
+    found, remarks = [], []
+    for metric, rows in by_metric.items():
+        valued = {key: row for key, row in rows.items() if (row.value or 0.0) > 0.0}
+        ratios = [own[key] / row.value for key, row in valued.items() if own.get(key) and row.value]
+        more = [row for key, row in valued.items() if key not in own and is_here(row, replace(setting, metric=metric))]
+        if ratios and more:
+            ratio = median(ratios)
+            found += [replace(row, setting=setting, value=ratio * (row.value or 0.0), runs=1, parts={}) for row in more]
+            remarks.append(f"{len(more)} values of {metric.name} here count, times {ratio:.3g}, as {of.name}")
+    return found, remarks
 
 
 def _sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> list[Source]:

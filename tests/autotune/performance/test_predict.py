@@ -338,6 +338,16 @@ def test_judged_by_another_metric_of_the_same_unit(asked):
     assert none.doubts == ("too little was measured of it by this metric to say anything",)
 
 
+def test_values_of_another_metric_in_the_setting_itself_count_times_the_usual_ratio(asked):
+    cpu = Metric("cpu_s", "s", kind="time")
+    elsewhere = [*rows(asked, "earth"), *rows(asked, "earth", 2.0, metric=cpu), *rows(asked, "moon", 0.8)]
+    known = [*elsewhere, *rows(asked, "mars", 10.0, metric=cpu)[::3]]
+    found = predict(asked, known, 3)
+    assert "10 values of cpu_s here count, times 0.5, as took_s" in found.grounds
+    assert found.default_value.value == pytest.approx(5.0 * law(16, 1), rel=0.1)
+    assert all(one.measured_runs == 0 for one in found.proposals)
+
+
 def test_doubts_are_in_words(tmp_path):
     far = asked_of(Target("far", {**FACTS, "cores": 640, "cores_per_node": 640}), tmp_path)
     doubts = predict(far, two(far), 3).doubts
