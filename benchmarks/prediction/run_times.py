@@ -2,10 +2,10 @@
 
     python -m benchmarks.prediction.run_times --data FOLDER [--of llm] [--only machine] [--known 0 3] [--seeds 20]
 
-Runs of pw.x on two materials (a folder of the developer's, qe/) and of LLM serving (llm/) are held out by number of
-nodes, by build (of pw.x, or a pair of card and framework), by machine, by cut-off and by material (of LLMs, the model),
-with 0, 1, 3 and 10 of them known after all. Beside the model: simpler ways, with the same columns. The loss of a choice
-is computed per setting (material, build, nodes; of LLMs over frameworks, too).
+Runs of pw.x on two materials (a folder of the developer's, qe/), of LLM serving (llm/) and of GROMACS (machines/) are
+held out by number of nodes, by build (of pw.x, or a pair of card and framework), by machine, by cut-off and by material
+(of LLMs, the model), with 0, 1, 3 and 10 of them known after all. Beside the model: simpler ways, with the same
+columns. The loss of a choice is computed per setting (material, build, nodes; of LLMs over frameworks, too).
 """
 
 import argparse
@@ -13,6 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,10 @@ from autotune.performance.regression.table import DesignMatrix, Reader, Table
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import installation
 from autotune.records.measurement import Measured, Setting
+from benchmarks.prediction.gromacs_runs import CHOOSING_MACHINES, INPUTS, gromacs_runs
 from benchmarks.prediction.llm_serving import CHOOSING_CARDS, CHOOSING_MODELS, SHAPE, serving
 from benchmarks.prediction.pwx_runs import MATERIALS, pwx_runs
+from objectives.shapes.scaling import strong_scaling
 from spaces.expressions.quantities import FloatArray
 
 By = Callable[[Setting], object]
@@ -43,11 +46,13 @@ _OF = {
     "tas2": ("build", "nodes"),
     "both": ("material",),
     "llm": ("machine", "build", "material"),
+    **dict.fromkeys(INPUTS, ("machine",)),
 }
 _KNOWN = (0, 1, 3, 10)
 _LEAST_LEFT = 5
 _VAGUE = np.log(10.0)  # `predict` calls a value with a wider interval "not known"
-_SHAPES = {"llm": SHAPE}
+_SHAPES = {"llm": SHAPE, "gromacs": replace(strong_scaling("ranks", "threads"), inverse=True)}
+_CHOSE = CHOOSING_CARDS | CHOOSING_MODELS | CHOOSING_MACHINES
 
 
 @dataclass(frozen=True)
@@ -182,6 +187,8 @@ def _mean(train: list[Measured], asked: list[Measured], setting: Setting) -> Est
 
     def keys(row: Measured) -> list[tuple[object, ...]]:
         chosen, one = tuple(sorted(row.configuration.items())), row.setting
+        if one.program == "gromacs":
+            return [(one.nodes,), ()]
         return [
             (one.workload, chosen, installation(one)),
             (one.machine, chosen, one.workload.split()[1:], installation(one)),
@@ -209,7 +216,7 @@ def _table(rows: list[Measured]) -> Table:
 
 
 def _log_linear(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
-    return _exactly(LogLinear.fit(_table(train), _logs(train), np.ones(len(train)), False).predict(_table(asked)))
+    return _exactly(LogLinear.fit(_table(train), _logs(train), np.ones(len(train))).predict(_table(asked)))
 
 
 def _xgboost(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
@@ -246,7 +253,8 @@ def held_out(  # noqa: PLR0913, PLR0917  what a test is made of
     for label in labels:
         held = [row for row in rows if by(row.setting) == label]
         train = [row for row in rows if by(row.setting) != label]
-        if len(held) < known + _LEAST_LEFT or not train:  # all of TaS2 is of one machine and cut-off
+        least = 1 if held[0].setting.program == "gromacs" else _LEAST_LEFT
+        if len(held) < known + least or not train:  # all of TaS2 is of one machine and cut-off
             continue
         for seed in range(seeds if known else 1):
             rng = np.random.default_rng(seed)
@@ -278,7 +286,7 @@ def _logs(rows: list[Measured]) -> FloatArray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with qe/pwx_*.csv.gz and llm/")
+    parser.add_argument("--data", type=Path, required=True, help="folder with qe/, llm/ and machines/")
     parser.add_argument("--only", nargs="*", choices=list(SPLITS), default=list(SPLITS))
     parser.add_argument("--of", nargs="*", default=list(_OF), choices=list(_OF))
     parser.add_argument(
@@ -286,22 +294,23 @@ def main() -> None:
     )
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--seeds", type=int, default=3, help="random draws of the known runs")
-    parser.add_argument("--choosing", action="store_true", help="of LLM serving, only what chose the method")
+    parser.add_argument("--choosing", action="store_true", help="of LLM serving and GROMACS, what chose the method")
     given = parser.parse_args()
-    folder = given.data / "qe"
-    runs = {material: pwx_runs(folder, material) for material in MATERIALS if given.of != ["llm"]}
-    runs["both"] = [row for rows in runs.values() for row in rows]
-    if "llm" in given.of:
-        runs["llm"] = serving(given.data / "llm")
+    readers: dict[str, Callable[[], list[Measured]]] = {
+        **{material: partial(pwx_runs, given.data / "qe", material) for material in MATERIALS},
+        "both": lambda: [row for material in MATERIALS for row in pwx_runs(given.data / "qe", material)],
+        "llm": partial(serving, given.data / "llm"),
+        **{case: partial(gromacs_runs, given.data / "machines", case) for case in INPUTS},
+    }
     for name in given.of:
-        rows, chose = runs[name], CHOOSING_CARDS | CHOOSING_MODELS
-        if given.choosing:
-            of = (SPLITS["machine"], SPLITS["material"])
-            rows = [row for row in rows if all(by(row.setting) in chose for by in of)]
+        rows = readers[name]()
+        if name == "llm" and given.choosing:
+            rows = [row for row in rows if {row.setting.machine, row.setting.workload.split()[0]} <= _CHOSE]
         for split in (split for split in _OF[name] if split in given.only):
             labels = list(dict.fromkeys(SPLITS[split](row.setting) for row in rows))
-            if name == "llm" and not given.choosing:
-                labels = [label for label in labels if (label[0] if split == "build" else label) not in chose]
+            if rows[0].setting.program != "qe":
+                chose = {label: (label[0] if split == "build" else label) in _CHOSE for label in labels}
+                labels = [label for label in labels if chose[label] == given.choosing]
             for known in given.known:
                 print(f"{name}, held out by {split}, {known} of them known:", flush=True)
                 for model in given.models:
