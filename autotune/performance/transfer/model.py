@@ -2,8 +2,8 @@
 
 The model predicts no times, but how near a configuration comes to the best, in each of several possible worlds: in
 some the machine is like those that share a fact with it, in one it is as trees predict from all facts, and in the
-others it is like one of the known machines. To estimate its uncertainty, it also predicts each known source without that
-source's data; if the machine is new, without any data of the source's machine.
+others it is like one of the known machines. To estimate its uncertainty, it also predicts each known source without the
+source's own data; if the machine is new, without any data of the source's machine.
 """
 
 from collections.abc import Sequence
