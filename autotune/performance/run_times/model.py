@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from autotune.performance.regression.cost_model import DRAWS, CostModel
@@ -66,8 +65,6 @@ _UNSEEN = {
     "setting": "machines or workloads",
 }
 _SLOW, _UNKNOWN_WORK = 1.5, 2.0  # with so uncertain a level, costs do not tell times
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
