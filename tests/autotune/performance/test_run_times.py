@@ -232,6 +232,17 @@ def test_trees_learn_what_a_log_linear_model_cannot():
     assert fitted(steps, here).ratio(cases(here, [5]), cases(here, [7])).mean[0] > np.log(2.0)
 
 
+@pytest.mark.parametrize("odd", [3.0, 1.0])
+def test_trees_correct_costs_where_left_out_machines_show_that_they_should(odd):
+    known = rows("abcde", (100, 200), range(1, 13))
+    steps = [
+        replace(row, value=(row.value or 0.0) * (odd if row.configuration["np"] in {5, 11} else 1.0)) for row in known
+    ]
+    shape = Shape((Term("computing", "size / np", 1.0, 0.5), Term("messages", "np", 0.01, 0.5)), level=1.0)
+    model = RunTimes.fit(steps, (), setting("new"), shape)
+    assert ("trees that correct it" in model.grounds) is (odd > 1.0)
+
+
 def test_of_one_machine_its_builds_are_hidden_instead():
     known = [row.setting for build in ("gcc", "icc") for row in rows("a", (100,), build=build)]
     found = novelty(known, setting("z", 100, build="gcc"))
