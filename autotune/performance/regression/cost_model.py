@@ -141,7 +141,7 @@ class CostModel:
         rng = np.random.default_rng(0)
         away = solve_triangular(self.factor.T, _pairs(rng, len(self.mode), DRAWS), lower=False)
         terms, levels = self._at_mode(table)
-        parts = []
+        parts: list[tuple[_Group, Places, FloatArray, FloatArray | None]] = []
         for group in self.groups:
             places, known = group.places(table), np.moveaxis(group.of(away), -1, 0).copy()
             new = np.zeros_like(known)
@@ -150,11 +150,11 @@ class CostModel:
         sums = np.empty((DRAWS, len(table)))
         for draw in range(DRAWS):  # one at a time: all draws together would need gigabytes for many cases
             drawn, moved, level = terms, np.zeros((len(table), 1)), levels
-            for group, places, known, new in parts:
+            for group, places, known, unknown in parts:
                 own = known[draw, places]
                 moved, level = moved + group.rates(own), level + group.level(own)
-                if new is not None:
-                    fresh = new[draw, places]
+                if unknown is not None:
+                    fresh = unknown[draw, places]
                     drawn, level = drawn + group.rates(fresh), level + group.level(fresh)
             logarithms, shares = _log_sum(drawn)
             sums[draw] = logarithms + (shares * moved).sum(axis=1) + level

@@ -274,7 +274,7 @@ class _Hidden:
             return np.asarray(grid[best])
         further, labels = losses - losses[best], losses.shape[1]
         if labels < 2:
-            return _COSTS_ALONE
+            return np.asarray(_COSTS_ALONE)
         error = further.std(axis=1, ddof=1) / np.sqrt(labels)
         near = np.flatnonzero(further.mean(axis=1) <= stdtrit(labels - 1, _SURE) * error)
         return np.asarray(grid[max(near.tolist(), key=lambda place: (grid[place, 0], -means[place]))])
