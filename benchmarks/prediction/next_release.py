@@ -1,4 +1,4 @@
-"""Measure what a study after an upgrade gains from the study before it, and which changes of a winner are free.
+"""Measure what a study after an upgrade gains from the study before it.
 
     python -m benchmarks.prediction.next_release [--seeds 20] [--trials 40] [--problems others]
 
@@ -23,10 +23,8 @@ from optuna.study import StudyDirection
 from autotune.performance.earlier_study import EarlierStudy
 from autotune.records.measurement import Measured, Setting
 from autotune.search.base import History, SpaceExhaustedError
-from autotune.search.free_values import free_values
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.guidance.earlier_values import TOLERANCE
-from autotune.search.training_data import TrainingData
 from autotune.storage.observation import Observation
 from objectives.base import Metric
 from spaces import Choice, Space
@@ -82,17 +80,6 @@ def search(release: Release, sampler: ValidSetSampler, seed: int, trials: int) -
     return rows, np.array([np.inf if one.value is None else one.value for one in seen])
 
 
-def count_free(release: Release, rows: Indices, work: NDArray[np.float64]) -> Counter[str]:
-    """Count the changes of a study's winner that are called free, and those of them that lose more than 2 %."""
-    space, winner = release.space, rows[[work.argmin()]]
-    evidence = TrainingData(np.log(work), np.ones(len(rows)), np.zeros(len(rows), dtype=bool))
-    found = free_values(space, rows, evidence, winner[0], NOISE)
-    free = [(name, value) for name, values in found.items() for value in values]
-    changed = space.indices([{**space.decode(winner)[0], name: value} for name, value in free])
-    loss = (1.0 + release.loss(changed)) / (1.0 + release.loss(winner)) - 1.0
-    return Counter({"changes called free": len(free), "of them lose more": int((loss > TOLERANCE).sum())})
-
-
 def main() -> int:
     """Print the gaps of both searches, where the earlier winner is still within 2 % and where not."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,7 +94,6 @@ def main() -> int:
         # A release that changes nothing here is no test.
         for seed in range(0 if np.array_equal(old.work, new.work, equal_nan=True) else options.seeds):
             rows, work = search(old, ValidSetSampler(old.space, seed=seed), seed, options.trials)
-            counts += count_free(old, rows, work)
             pairs = zip(old.space.decode(rows), work.tolist(), strict=True)
             known = [Measured(SETTING, one, value) for one, value in pairs if np.isfinite(value)]
             earlier = EarlierStudy.find(new.space, SETTING, known)

@@ -130,8 +130,8 @@ def picture(
 def importance(name: StudyName, storage: ExistingStorage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Print how much each parameter matters.
 
-    Prints what share of the differences between the trials each parameter explains, by Optuna's fANOVA, and which
-    single changes of the winner lose less than 2 %. `autotune report` and the page draw it.
+    Prints what share of the differences between the trials each parameter explains, by Optuna's fANOVA. `autotune
+    report` and the page draw it.
     """
     require_modules("sklearn")
     from autotune.results.importance import LEAST_VALUES, importance_of
