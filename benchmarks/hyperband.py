@@ -131,7 +131,7 @@ def run_study(recorded: Trainings, rule: str, sampler: str, seed: int, trials: i
 
 
 def train_with_ours(recorded: Trainings, seed: int, budget: int, *, rule: str) -> list[float]:
-    """Search with ours, with as many trials as the epochs allow; the default is trained to its end first."""
+    """Search with ours, with as many trials as the epochs allow."""
     from_default = recorded.with_default(recorded.default(seed))
     return tune(from_default, rule=rule, sampler="autotune", seed=seed, trials=budget, budget=budget)[1]
 

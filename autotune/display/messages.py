@@ -47,11 +47,13 @@ class Messages:
     def is_news(self, trial: TrialRecord, outcome: Outcome) -> bool:
         """Whether the log shows the end of a run although it is no new best.
 
-        It shows failures, runs that had lost or that break a limit, and the first value of the default.
+        It shows failures, runs that had lost or that break a limit, and the first value of the
+        default; of a training also its last one.
         """
         if not outcome.complete or breaches(self.standings.limits.limits, metrics_of_run(outcome)):
             return True
-        return self.standings.default is trial and len(trial.runs) == 1 and not trial.earlier
+        is_first = len(trial.runs) == 1 and (trial.complete or not trial.earlier)
+        return self.standings.default is trial and is_first
 
     def uncounted_run(self, run: Run) -> str:
         """Return a line on the end of a run that does not count for the value of a trial: a warm-up."""

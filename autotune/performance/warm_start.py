@@ -92,7 +92,7 @@ class WarmStart(Stored):
             return f"{text}; here it {'has not run' if tried is None or not tried.runs else 'failed or was stopped'}"
         gain, best = standings.speed_up(tried), standings.incumbent
         if gain is None:
-            return f"{text}; here it cannot be compared: the default failed"
+            return f"{text}; here it cannot be compared: the default {standings.missing_baseline}"
         if best is None or not standings.limits.keeps(tried.number):
             return f"{text}, here it {gain.text()}, but breaks a limit"
         from autotune.search.guidance.earlier_values import TOLERANCE, has_kept  # noqa: PLC0415  imports SciPy

@@ -142,7 +142,7 @@ def _not_comparable(summary: Summary) -> str:
     """Return why the best trial has no speed-up over the default; empty if it has one."""
     best, baseline = summary.best, summary.standings.baseline
     if baseline is None:
-        return "the default failed"
+        return f"the default {summary.standings.missing_baseline}"
     if best is not None and best.number == baseline.number:
         return "nothing beat the default"
     broken = summary.on_limits.default_breaks

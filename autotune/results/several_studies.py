@@ -56,7 +56,7 @@ class StudyResult:
         """Why there is no verdict; empty if none is needed, because no trial looked better than the default."""
         summary = self.summary
         if summary.standings.baseline is None:
-            return "the default configuration failed"
+            return f"the default configuration {summary.standings.missing_baseline}"
         if summary.tried < _LEAST_TRIED:
             return "only the default was tried"
         return "" if self._keeps_default else "not confirmed yet"

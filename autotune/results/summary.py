@@ -255,7 +255,8 @@ class Summary:
         if self.best is None:
             return None
         if standings.baseline is None:
-            return "The default configuration failed: there is nothing to compare the winner with."
+            why = standings.missing_baseline
+            return f"The default configuration {why}: there is nothing to compare the winner with."
         if standings.ranking[0].number == standings.baseline.number:
             return self._nothing_better()
         verdict = self.present_verdict
@@ -350,7 +351,8 @@ class Summary:
         if best is None:
             return "Relax a limit, or make more trials." if self.nearest else f"Start measuring: {resumes} goes on."
         if default is None:
-            return "Mend the default configuration: without its value there is nothing to compare with."
+            mend = "Mend the default configuration: without its value there is nothing to compare with."
+            return f"Train the default to its end: {resumes} goes on." if self.standings.is_default_paused else mend
         if best is default or self.to_use is default:
             return "Keep the default, or look further: more trials, or more values of the parameters that matter."
         if self.definition.replay:

@@ -217,6 +217,11 @@ class RepeatScheduler:
         del standings, busy
         return None
 
+    def owed(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return None: the default has its value before any other trial."""
+        del standings, busy
+        return None
+
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
         """Return what the sampler learns from a trial."""
         observed = observation(trial, standings)

@@ -1,7 +1,8 @@
 """The scheduler of trainings: which segment comes next, so that most steps go to the best trials.
 
-A trial is trained to its first rung, and continues from its checkpoint if it is among the best there. The default
-configuration is trained to its end first, as the baseline. Studies of whole runs use the repeat scheduler instead.
+A trial is trained to its first rung, and continues from its checkpoint if it is among the best there. So is the default
+configuration at first, so that little is spent before others are tried. It is trained to its end, as the baseline, as
+soon as another trial has been, or when nothing else is left. Studies of whole runs use the repeat scheduler instead.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -72,20 +73,33 @@ class SuccessiveHalvingScheduler:
         """Return the next segment; None if a new trial may start, or the runs in flight have to end first."""
         default = standings.default
         if default is not None and not self.is_ready(standings):
-            return None if default.number in busy else Step(default, segment=self._segment(self.rules.max_steps))
-        return self._first_run(standings, busy) or self._promotion(standings, busy, idle=False)
+            first = self.brackets[0].steps[0] if self.brackets else self.rules.max_steps
+            return None if default.number in busy else Step(default, segment=self._segment(first))
+        known = standings, busy
+        return self.owed(*known) or self._first_run(*known) or self._promotion(*known, idle=False)
 
     def next_when_idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return a segment for an idle worker when no new trial can start."""
         self._no_more = True
-        return self._promotion(standings, busy, idle=True)
+        return self._promotion(standings, busy, idle=True) or self._rest_of_default(standings, busy)
+
+    def owed(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return the rest of the default's training, once another trial is complete."""
+        return self._rest_of_default(standings, busy) if standings.measured else None
+
+    def _rest_of_default(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        default = standings.default
+        if default is None or not standings.is_default_paused or not self._may_run(default, busy):
+            return None
+        return Step(default, segment=self._segment(self.rules.max_steps))
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
         """Whether a trial will not be trained any further."""
-        if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
+        if not trial.runs or trial.state is not State.PAUSED:
             return bool(trial.runs)
         # A trial that the machine keeps failing is left to the next session.
-        return trial.number not in self._left_alone and self._is_over(trial, standings, busy)
+        is_kept = trial is standings.default or trial.number in self._left_alone
+        return not is_kept and self._is_over(trial, standings, busy)
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
         """Return what the sampler learns from a trial."""
@@ -95,7 +109,7 @@ class SuccessiveHalvingScheduler:
         return replace(observation(trial, standings), curve=curve)
 
     def is_ready(self, standings: Standings) -> bool:
-        """Whether the default configuration has been trained."""
+        """Whether the default configuration has been trained to its first rung."""
         default = standings.default
         return default is not None and (bool(default.runs) or default.number in self._left_alone)
 

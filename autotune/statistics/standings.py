@@ -183,6 +183,16 @@ class Standings:
         return default if default is not None and default.complete else None
 
     @property
+    def is_default_paused(self) -> bool:
+        """Whether the default configuration is a training that has not come to its end."""
+        return self.default is not None and self.default.state is State.PAUSED
+
+    @property
+    def missing_baseline(self) -> str:
+        """What happened to a default configuration without a measurement, as the end of a sentence."""
+        return "is not trained to its end yet" if self.is_default_paused else "failed"
+
+    @property
     def tuned_default(self) -> list[float]:
         """The values of the default configuration from tuning."""
         return [] if self.baseline is None else self.baseline.measured(self.metric.name)

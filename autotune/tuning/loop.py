@@ -193,7 +193,8 @@ class TuningLoop:
     def _next(self, most: int) -> PlannedRun | None:
         if self._clock() >= self._ends_at:
             self._ending = Ending.TIMEOUT
-            return None
+            step = self._scheduler.owed(self._standings, self._in_flight.busy)
+            return self._prepare(step) if step else None
         if self._is_finished():
             return None
         step = self._scheduler.next(self._standings, self._in_flight.busy)

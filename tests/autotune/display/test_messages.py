@@ -73,3 +73,11 @@ def test_what_a_run_has_to_tell_stands_behind_its_value(messages, tmp_path):
     assert messages.run_ended(trial(1, outcome, tmp_path), outcome).startswith(
         "trial 1: 2 s (no efficiencies: no rank wrote)"
     )
+
+
+@pytest.mark.parametrize(("steps", "shown"), [((1,), True), ((1, 3), False), ((1, 3, 27), True)])
+def test_the_log_shows_the_first_and_the_last_value_of_a_default_that_is_trained(steps, shown):
+    ran = TrialRecord(0, {})
+    for step in steps:
+        ran = ran.with_run(Run({}, 0, outcome=took(2.0), steps=step, of=27))
+    assert Messages(Standings({0: ran}, SECONDS)).is_news(ran, ran.runs[-1].outcome) is shown

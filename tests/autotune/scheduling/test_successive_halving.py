@@ -8,6 +8,7 @@ from autotune.errors import NothingWorkedError
 from autotune.execution.segments import CURVE, Segment, SegmentWatch, join_segments
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, State
+from autotune.results.summary import summarise
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.hyperband import Bracket, brackets
 from autotune.scheduling.successive_halving import extend_brackets
@@ -41,13 +42,54 @@ def test_hyperband_trains_as_its_table_says_and_continues_from_checkpoints(tmp_p
     trials = store.trials()
     # The space has 40 configurations: the default, and 39 of the 49 of an iteration.
     assert len(trials) == 40
-    assert executor.trained[0] == (0, 0, 27)
     reached = Counter(trial.runs[-1].steps for trial in trials[1:28])
     assert reached == {1: 18, 3: 6, 9: 2, 27: 1}
     # Nobody was trained over the same steps twice.
     assert steps_of(executor.trained) == sum(trial.runs[-1].steps for trial in trials)
     assert all(trial.settled for trial in trials)
     assert not list((tmp_path / "runs" / "checkpoints").glob("*/*"))
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_default_waits_at_its_first_rung_until_another_trial_is_complete(tmp_path, workers):
+    executor = TrainingExecutor()
+    _, _, runner = training_session(tmp_path, executor, training_study(40), workers=workers, model=False)
+    runner.tune()
+    of_default = [place for place, (number, _, _) in enumerate(executor.trained) if number == 0]
+    assert [executor.trained[place] for place in of_default] == [(0, 0, 1), (0, 1, 27)]
+    first = next(place for place, (number, _, last) in enumerate(executor.trained) if number and last == 27)
+    assert of_default[0] == 0
+    assert first < of_default[1] <= first + workers
+
+
+@pytest.mark.parametrize("rule", ["hyperband", "asha", "median", "none"])
+def test_the_default_is_trained_to_its_end_if_no_other_trial_is(tmp_path, rule):
+    executor = TrainingExecutor(fails=lambda configuration, step: configuration != SPACE.default())
+    store, _, runner = training_session(tmp_path, executor, training_study(4, rule=rule), model=False)
+    runner.tune()
+    assert Standings.of(store.trials(), SCORE).ranking == store.trials()[:1]
+
+
+def test_after_a_time_out_only_the_default_is_trained_on(tmp_path):
+    executor, study = TrainingExecutor(), training_study(40)
+    study = study.model_copy(update={"budget": study.budget.model_copy(update={"timeout_s": 1.0})})
+    store, _, runner = training_session(tmp_path, executor, study, model=False)
+    runner._clock = lambda: 2.0 * any(last == 27 for _, _, last in executor.trained)
+    assert runner.tune() is Ending.TIMEOUT
+    assert [number for number, _, last in executor.trained if last == 27][1:] == [0]
+    assert Standings.of(store.trials(), SCORE).baseline is not None
+
+
+def test_a_default_that_is_not_trained_to_its_end_is_not_said_to_have_failed(tmp_path):
+    whole = TrainingExecutor()
+    training_session(tmp_path / "a", whole, training_study(40), model=False)[2].tune()
+    executor = TrainingExecutor(at_most=whole.trained.index((0, 1, 27)))
+    store, _, runner = training_session(tmp_path / "b", executor, training_study(40), model=False)
+    with pytest.raises(KeyboardInterrupt):
+        runner.tune()
+    found = summarise(store)
+    assert "The default configuration is not trained to its end yet" in found.best_text()
+    assert found.next_step("`autotune study`") == "Train the default to its end: `autotune study` goes on."
 
 
 @pytest.mark.slow
