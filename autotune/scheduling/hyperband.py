@@ -68,8 +68,12 @@ def brackets(max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
 
 
 def plan_brackets(trials: int, max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
-    """Return brackets for `trials` trials: whole iterations, then a smaller one in the same proportions."""
-    iteration = brackets(max_steps, min_steps, eta)
+    """Return brackets for `trials` trials: whole rounds, then a smaller one in the same proportions.
+
+    A round is the bracket with most trials, twice, and the next one; the others cost as much and find less.
+    """
+    first, *others = brackets(max_steps, min_steps, eta)
+    iteration = (first, first, *others[:1])
     whole = sum(bracket.sizes[0] for bracket in iteration)
     left = trials % whole
     shares = [left * bracket.sizes[0] / whole for bracket in iteration]

@@ -212,9 +212,9 @@ class StoppingSection(Section):
     """How far trials run whose program works in steps (epochs): the better ones continue, the others are stopped.
 
     No trial makes more than `max_steps` steps, and none is judged before `min_steps`; at every rung one in `eta`
-    continues. `hyperband` mixes brackets from many short trials to few long ones. `asha` is the bracket with most
-    trials, and does not wait for a rung to be complete. `median` stops a trial that is worse than the median of others
-    at its step.
+    continues. `hyperband` has brackets with many short trials, and some with fewer, longer ones. `asha` is one bracket
+    and does not wait for a rung to be complete. `median` stops a trial that is worse than the median of others at its
+    step.
     """
 
     rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"

@@ -46,8 +46,9 @@ def test_every_trial_has_a_place(budget, trials):
     assert all(bracket.steps[-1] == budget[0] for bracket in found)
 
 
-def test_more_trials_leave_whole_iterations_as_they_were():
-    assert plan_brackets(98, 27, 1, 3)[:4] == plan_brackets(49, 27, 1, 3) == brackets(27, 1, 3)
+def test_more_trials_leave_whole_rounds_as_they_were():
+    first, second, *_ = brackets(27, 1, 3)
+    assert plan_brackets(132, 27, 1, 3)[:3] == plan_brackets(66, 27, 1, 3) == (first, first, second)
 
 
 def value(number, rung):
