@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -137,30 +138,37 @@ NEEDS_NOTHING = (
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory):
-    """Return a folder with a study that has a winner, made without the packages that a light installation lacks."""
-    folder = tmp_path_factory.mktemp("worked")
+    """Return a function that runs a command without the packages that a light installation lacks, and its folder.
+
+    The folder has a study with a winner. A user folder of its own keeps the cores apart from those of other tests.
+    """
+    folder, user = tmp_path_factory.mktemp("worked"), tmp_path_factory.mktemp("user")
+    user.chmod(0o700)
+    run = partial(autotune, folder, lacks=LEFT_OUT, AUTOTUNE_USER_FOLDER=str(user))
     text = TINY.replace("exit {x}", "sleep .{x}").replace("[0]", "[1, 2]").replace("default = 0", "default = 2")
     (folder / "worked.toml").write_text(text.replace("trials = 1", "trials = 2"), encoding="utf-8")
-    ended = autotune(folder, "study", "./worked.toml", lacks=LEFT_OUT)
+    ended = run("study", "./worked.toml")
     assert ended.returncode == 0, ended.stderr
-    return folder
+    return run, folder
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "packages"), NEEDS.items())
 def test_a_command_names_the_packages_that_it_lacks_before_it_runs_anything(worked, words, packages):
-    before = sorted(worked.rglob("*"))
-    ended = autotune(worked, *words.split(), lacks=LEFT_OUT)
+    run, folder = worked
+    before = sorted(folder.rglob("*"))
+    ended = run(*words.split())
     said = ended.stderr.splitlines()[-1]
     assert ended.returncode == 3, said
     assert re.search(rf" needs {packages}(:|, which .*:) {sys.executable} -m pip install ", said)
-    assert sorted(worked.rglob("*")) == before
+    assert sorted(folder.rglob("*")) == before
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", NEEDS_NOTHING)
 def test_the_other_commands_do_without(worked, words):
-    ended = autotune(worked, *words.split(), lacks=LEFT_OUT)
+    run, _ = worked
+    ended = run(*words.split())
     assert ended.returncode == 0, ended.stderr
 
 
