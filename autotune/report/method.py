@@ -100,7 +100,7 @@ def _steps(stopping: StoppingSection) -> str:
     if stopping.rule in {"hyperband", "asha"}:
         best = f"the best 1/{stopping.eta} continued from their checkpoints"
         text += f": at each rung, from step {stopping.min_steps} on, {best}"
-    return f"{text}. The default was trained to the end first. Values of trials that stopped early are not compared."
+    return f"{text}. The default was trained to its end. Values of trials that stopped early are not compared."
 
 
 def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
