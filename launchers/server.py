@@ -321,7 +321,7 @@ class _Run:
         loads: list[dict[str, Any]] = []
         self.record["loads"] = loads
         kept: dict[float, bool] = {}
-        broken_once: set[float] = set()
+        tried: set[float] = set()
         low, high, shift = search["low"], search["high"], search["shift"]
         while (load := next_load(low, high, kept, LOADS - len(kept), shift)) is not None:
             number = len(loads) + 1
@@ -336,9 +336,9 @@ class _Run:
             if "is_lost" in judged:
                 kept = {load: False}
                 break
-            if judged["breaks"] is None or load in broken_once:
+            if judged["breaks"] is None or load in tried:
                 kept[load] = judged["breaks"] is None
-            broken_once.add(load)
+            tried.add(load)
             for name in search["files"]:
                 with suppress(FileNotFoundError):
                     os.rename(name, output_of(number, name))

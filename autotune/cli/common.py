@@ -185,8 +185,8 @@ def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool =
     return urls[1:]
 
 
-def drawable(path: Path) -> Path | None:
-    """Return the file of a picture that nobody asked for; without Matplotlib print a line and return None."""
+def picture_path(path: Path) -> Path | None:
+    """Return the default path of a picture; without Matplotlib print a line and return None."""
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is not None:

@@ -9,7 +9,7 @@ run, since that is noise of the machine and not an effect of the duet.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, log, log1p, sqrt
+from math import exp, log, sqrt
 from statistics import fmean, variance
 
 from autotune.comparison.duets import Duets, NoDuetError
@@ -35,7 +35,6 @@ LEAST_RUNS = 3
 """With fewer runs their spread cannot be estimated."""
 # One-sided level for each of the two sides: together they look slower by chance in 5 % of the studies.
 _SURE = 0.975
-_MOST_TAKEN = 0.99
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,8 @@ def _first(table: RoundTable, side: int, most: int) -> Sequence[Outcome]:
 
 def _cost(outcome: Outcome, metric: Metric) -> float:
     """Return the logarithm of a run's cost, without the time that other processes took from it."""
-    taken = outcome.disturbance.taken_share or 0.0 if metric.is_pace else 0.0
-    return metric.cost(log(outcome.metrics[metric.name])) + log1p(-min(taken, _MOST_TAKEN))
+    slowdown = outcome.disturbance.slowdown if metric.is_pace else 0.0
+    return metric.cost(log(outcome.metrics[metric.name])) - slowdown
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ class RepeatScheduler:
         del standings, busy
         return None
 
-    def owed(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def rest_of_default(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return None: the default has its value before any other trial."""
         del standings, busy
         return None
@@ -255,7 +255,7 @@ class RepeatScheduler:
     def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
         """Return the cap at which the next run of a challenger has lost; None for the incumbent and the default.
 
-        If others disturb runs, the cap is as much later: a bound counts without what others took, too.
+        Where others disturb runs, it is later by their recent slowdown, since bounds are compared undisturbed.
         A run of a trade-off has no cap: what it loses in one metric it may gain in another.
         """
         if self.front is not None:
@@ -267,7 +267,7 @@ class RepeatScheduler:
         bound = losing_value(standings.effects, trial.number, rival.number, self.block, self.rules)
         if bound == inf:
             return None
-        bound += standings.slowed
+        bound += standings.recent_slowdown
         if self.inputs:
             runs = (other.outcomes for other in standings.trials.values())
             return mix_cap(standings.metric, standings.from_log(bound), self.inputs, runs)
@@ -285,9 +285,9 @@ def observation(trial: TrialRecord, standings: Standings) -> Observation:
         case State.COMPLETE:
             points = median_points(outcome.details for outcome in trial.outcomes if outcome.complete)
             runs = len(trial.measured(standings.metric.name))
-            return Observation(value=standings.alone(trial), runs=runs, points=points)
+            return Observation(value=standings.undisturbed_value(trial), runs=runs, points=points)
         case State.CAPPED:
-            return Observation(bound=standings.alone(trial))
+            return Observation(bound=standings.undisturbed_value(trial))
         case State.RUNNING:
             return Observation(pending=True)
         case _:

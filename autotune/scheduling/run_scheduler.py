@@ -27,7 +27,7 @@ class RunScheduler(Protocol):
     def next_when_idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return a run for an idle worker when no new trial can start."""
 
-    def owed(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def rest_of_default(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return the run of the default that the comparison of a complete trial waits for, even after a time-out."""
 
     def is_ready(self, standings: Standings) -> bool:

@@ -75,19 +75,22 @@ class SuccessiveHalvingScheduler:
         if default is not None and not self.is_ready(standings):
             first = self.brackets[0].steps[0] if self.brackets else self.rules.max_steps
             return None if default.number in busy else Step(default, segment=self._segment(first))
-        known = standings, busy
-        return self.owed(*known) or self._first_run(*known) or self._promotion(*known, idle=False)
+        return (
+            self.rest_of_default(standings, busy)
+            or self._first_run(standings, busy)
+            or self._promotion(standings, busy, idle=False)
+        )
 
     def next_when_idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return a segment for an idle worker when no new trial can start."""
         self._no_more = True
-        return self._promotion(standings, busy, idle=True) or self._rest_of_default(standings, busy)
+        return self._promotion(standings, busy, idle=True) or self._resume_default(standings, busy)
 
-    def owed(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def rest_of_default(self, standings: Standings, busy: Collection[int]) -> Step | None:
         """Return the rest of the default's training, once another trial is complete."""
-        return self._rest_of_default(standings, busy) if standings.measured else None
+        return self._resume_default(standings, busy) if standings.measured else None
 
-    def _rest_of_default(self, standings: Standings, busy: Collection[int]) -> Step | None:
+    def _resume_default(self, standings: Standings, busy: Collection[int]) -> Step | None:
         default = standings.default
         if default is None or not standings.is_default_paused or not self._may_run(default, busy):
             return None

@@ -3,7 +3,8 @@
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import exp, expm1, log, log1p, sqrt
+from itertools import islice
+from math import exp, expm1, log, sqrt
 from typing import TypeVar
 
 from autotune.records.outcome import Outcome
@@ -13,24 +14,24 @@ from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, 
 from autotune.statistics.samples import Samples
 from autotune.statistics.speed_up import OF_THE_DEFAULT, SpeedUp
 from autotune.statistics.verdict import Verdict
-from launchers.noise.disturbance import NOTABLE_SHARE
+from launchers.noise.disturbance import NOTABLE_SHARE, Disturbance
 from objectives.base import Metric
 
 _Entry = TypeVar("_Entry", int, float, tuple[float, int])
 
 # A single trial does not show that all runs have the same number of steps.
 _LEAST_COMPLETE = 2
-_MOST_TAKEN = 0.99
-# The next run may be disturbed as much as the worst of this number of runs.
+_NOTABLE = Disturbance(taken_share=NOTABLE_SHARE).slowdown
+# The next run may be disturbed as much as the worst of the newest runs of this number of trials.
 _LATELY = 8
 
 
 class Standings:
     """A view of the trials as they are now. Each trial is evaluated once, when it changes.
 
-    Trials are compared by what their runs would have taken alone, since a busy machine slows some more than others:
-    the share of its time that others took from a run is known. Below `NOTABLE_SHARE` nothing is subtracted. `value` and
-    `bound_of` are as measured.
+    Trials are compared by the undisturbed values of their runs: what others took from a run is known, and subtracted
+    above `NOTABLE_SHARE`. On a busy machine the measured values compare the neighbours. `value` and `bound_of` are as
+    measured.
     """
 
     def __init__(
@@ -64,7 +65,6 @@ class Standings:
         self._capped: list[tuple[float, int]] = []
         self._open: list[int] = []
         self._overheads_s: list[float] = []
-        self._slowed: dict[int, float] = {}
         self._counts: Counter[str] = Counter()
         self._ends: Counter[int] = Counter()
         self._ran = 0
@@ -95,9 +95,6 @@ class Standings:
         self._samples.put(trial.number, self._samples_of(trial))
         self.limits.put(trial)
         self._count(trial, 1)
-        if trial.outcomes:
-            self._slowed.pop(trial.number, None)
-            self._slowed[trial.number] = self._slowed_by(trial.outcomes[-1])
 
     def _count(self, trial: TrialRecord, by: int) -> None:
         """Add a trial to the counts (`by` 1), or remove it (`by` -1)."""
@@ -110,7 +107,7 @@ class Standings:
                 if trial.settled:
                     change(self._leading, entry)
         elif trial.state is State.CAPPED:
-            change(self._capped, (self._center(trial, alone=True), number))
+            change(self._capped, (self._center(trial, undisturbed=True), number))
         if not trial.settled:
             change(self._open, number)
         else:
@@ -134,24 +131,23 @@ class Standings:
         if not trial.complete:
             return []
         return [
-            MeasuredRun(trial.number, run.block, self._log_of(run.outcome, alone=True), run.host)
+            MeasuredRun(trial.number, run.block, self._log_of(run.outcome, undisturbed=True), run.host)
             for run in trial.runs
             if run.outcome.failure is None
         ]
 
-    def _log_of(self, outcome: Outcome, *, alone: bool) -> float:
+    def _log_of(self, outcome: Outcome, *, undisturbed: bool) -> float:
         """Return the logarithm of a run's value or bound: as measured, or without what others took from it."""
         value = outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
-        return self.to_log(value) - (self._slowed_by(outcome) if alone else 0.0)
+        return self.to_log(value) - (self._slowdown(outcome) if undisturbed else 0.0)
 
-    def _slowed_by(self, outcome: Outcome) -> float:
-        """Return the logarithm of how many times others slowed a run; 0 below a notable share."""
-        taken = min(outcome.disturbance.taken_share or 0.0, _MOST_TAKEN) if self.metric.is_pace else 0.0
-        return max(0.0, log1p(-NOTABLE_SHARE) - log1p(-taken))
+    def _slowdown(self, outcome: Outcome) -> float:
+        """Return the logarithm of how many times longer a run took because of others; 0 below a notable share."""
+        return max(0.0, outcome.disturbance.slowdown - _NOTABLE) if self.metric.is_pace else 0.0
 
-    def _center(self, trial: TrialRecord, *, alone: bool) -> float:
-        logs = [self._log_of(outcome, alone=alone) for outcome in trial.outcomes if outcome.failure is None]
-        return center(logs, self.statistic)
+    def _center(self, trial: TrialRecord, *, undisturbed: bool) -> float:
+        outcomes = (outcome for outcome in trial.outcomes if outcome.failure is None)
+        return center([self._log_of(outcome, undisturbed=undisturbed) for outcome in outcomes], self.statistic)
 
     @property
     def trials(self) -> Mapping[int, TrialRecord]:
@@ -189,7 +185,7 @@ class Standings:
 
     @property
     def missing_baseline(self) -> str:
-        """What happened to a default configuration without a measurement, as the end of a sentence."""
+        """The reason why the default configuration has no measurement, as the end of a sentence."""
         return "is not trained to its end yet" if self.is_default_paused else "failed"
 
     @property
@@ -228,20 +224,21 @@ class Standings:
 
     def value(self, trial: TrialRecord) -> float:
         """Return the value of a complete trial: the statistic of its runs."""
-        return self.from_log(self._center(trial, alone=False))
+        return self.from_log(self._center(trial, undisturbed=False))
 
     def bound_of(self, trial: TrialRecord) -> float:
         """Return the bound of a capped trial: its value is no better."""
-        return self.from_log(self._center(trial, alone=False))
+        return self.from_log(self._center(trial, undisturbed=False))
 
-    def alone(self, trial: TrialRecord) -> float:
+    def undisturbed_value(self, trial: TrialRecord) -> float:
         """Return the value or the bound of a trial without what others took from its runs."""
-        return self.from_log(self._center(trial, alone=True))
+        return self.from_log(self._center(trial, undisturbed=True))
 
     @property
-    def slowed(self) -> float:
-        """The logarithm of how many times others slowed the worst of the last runs."""
-        return max(list(self._slowed.values())[-_LATELY:], default=0.0)
+    def recent_slowdown(self) -> float:
+        """The largest slowdown by others among the newest runs of the last trials, as a logarithm."""
+        newest = (trial.outcomes[-1] for trial in reversed(self._trials.values()) if trial.outcomes)
+        return max(map(self._slowdown, islice(newest, _LATELY)), default=0.0)
 
     def gain(self, trial: TrialRecord) -> float | None:
         """Estimate how many times better a complete trial is than the baseline; None without either.

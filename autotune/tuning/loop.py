@@ -193,7 +193,7 @@ class TuningLoop:
     def _next(self, most: int) -> PlannedRun | None:
         if self._clock() >= self._ends_at:
             self._ending = Ending.TIMEOUT
-            step = self._scheduler.owed(self._standings, self._in_flight.busy)
+            step = self._scheduler.rest_of_default(self._standings, self._in_flight.busy)
             return self._prepare(step) if step else None
         if self._is_finished():
             return None

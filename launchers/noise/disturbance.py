@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from math import isfinite
+from math import isfinite, log1p
 from typing import Self
 
 NOTABLE_SHARE = 0.05
 """The share of a run's time, taken by others, from which on it is mentioned with the run's result."""
 
 _WORTH_A_WORD = 0.01
+_MOST_TAKEN = 0.99
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class Disturbance:
     def as_dict(self) -> dict[str, float]:
         """Return the known figures by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def slowdown(self) -> float:
+        """The logarithm of how many times longer the run took because of others; 0 if that is not known."""
+        return -log1p(-min(self.taken_share or 0.0, _MOST_TAKEN))
 
     def describe(self) -> str:
         """Say what others took from the run; empty if that is not known."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autotune.cli.commands.confirm import weighted_study
-from autotune.cli.common import drawable, output, print_json
+from autotune.cli.common import output, picture_path, print_json
 from autotune.cli.notify import notify_at_end
 from autotune.cli.options import PictureOption, StudyName, WeightsOption, with_options
 from autotune.cli.session_options import SessionOptions
@@ -60,7 +60,7 @@ def ablate(
         chart = chart_of(ablation, definition.target, definition.metrics)
         if chart is None or (session.as_json and picture is None):
             return
-        if (path := picture or drawable(settings.runs / "ablation.png")) is not None:
+        if (path := picture or picture_path(settings.runs / "ablation.png")) is not None:
             save(replace(chart, title=f"study {name}: what each option is worth"), path)
             if not session.as_json:
                 output().print(f"picture: {path}")

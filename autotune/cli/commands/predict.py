@@ -219,14 +219,9 @@ def _gain(prediction: "Prediction", proposal: "Proposal") -> str:
     gain = proposal.speed_up
     if proposal.configuration == prediction.default:
         return "the default"
-    if gain is None or not _only_looks(prediction, proposal):
+    if gain is None or not prediction.is_unconfirmed(proposal):
         return f"{_cell(gain)}{', by a verdict' if proposal.by_verdict else ''}"
     return f"looks {gain.value:.4g}"
-
-
-def _only_looks(prediction: "Prediction", proposal: "Proposal") -> bool:
-    """Whether a speed-up only compares two measurements, one of them the best of many, without a verdict."""
-    return bool(proposal.measured_runs and prediction.default_runs) and not proposal.by_verdict
 
 
 def _expected_text(prediction: "Prediction", proposal: "Proposal") -> str:
@@ -238,7 +233,7 @@ def _expected_text(prediction: "Prediction", proposal: "Proposal") -> str:
     if gain is None:
         return "how it compares with the default configuration is not known"
     ratio = f"{times(gain.value, prediction.setting.metric)} the default configuration"
-    if _only_looks(prediction, proposal):
+    if prediction.is_unconfirmed(proposal):
         return f"looks {ratio}; no verdict confirms it"
     return f"{ratio} ({gain.low:.3g} to {gain.high:.3g})"
 

@@ -9,7 +9,7 @@ import typer
 
 from autotune.cli.command_words import WithWords, words_after  # noqa: F401  the table of commands names it
 from autotune.cli.commands.compare import command_starter, compare_sides
-from autotune.cli.common import drawable, names_over, output, print_json
+from autotune.cli.common import names_over, output, picture_path, print_json
 from autotune.cli.notify import notify_at_end
 from autotune.cli.options import AnyStudyArgument, InputOption, PictureOption, with_options
 from autotune.cli.session_options import SessionOptions
@@ -109,7 +109,7 @@ def sweep(
             if points:
                 output().print(_scaling_table(points, f"{kind} scaling"))
         default = settings.runs / f"sweep-{'-'.join(result.over)}.png"
-        if chart is not None and (path := picture or drawable(default)) is not None:
+        if chart is not None and (path := picture or picture_path(default)) is not None:
             save(chart, path)
             output().print(f"picture: {path}")
 

@@ -53,7 +53,7 @@ class _Group:
     """Rows with the same label share a part of the rates, of the level, or of both.
 
     Attributes:
-        name: What the labels are: machines, installations, builds or workloads; "" for what all rows share.
+        name: The kind of the labels: machines, installations, builds or workloads; "" for rates that all rows share.
         labels: The known labels.
         start: The index of the first parameter. Each label has as many as there are `deviations`, the level last.
         deviations: The standard deviations, (p,), (1,) or (p + 1,), of rates and level before any measurement.

@@ -78,6 +78,10 @@ class Prediction:
     default_runs: int = 0
     layout: tuple[str, ...] = ()
 
+    def is_unconfirmed(self, proposal: Proposal) -> bool:
+        """Whether a speed-up only compares two measurements, one of them the best of many, without a verdict."""
+        return bool(proposal.measured_runs and self.default_runs) and not proposal.by_verdict
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
         return {

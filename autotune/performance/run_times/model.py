@@ -36,7 +36,7 @@ from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, FloatArray, column_of
 
 _LEAST = 6
-_ENOUGH = 10  # a setting with so many values of its own is known as well as others
+_ENOUGH = 10  # a setting with this number of values of its own is known as well as others
 # Hide at most this many rows: more take long and do not improve the calibration.
 _HIDDEN_FROM = 1_000
 _LEAST_SHARE = 0.15  # a fit to a smaller share of the rows says little about a fit to all
@@ -474,7 +474,7 @@ def _fit(rows: list[Measured], others: Sequence[Measured], reader: Reader, setti
     if costs is None:
         available[:_COSTS] = 0.0
     elif knows_work and not new.is_hidden_alike:
-        # What residuals elsewhere say about the setting cannot be judged.
+        # Residuals elsewhere say nothing of the setting that can be checked.
         available = _COSTS_ALONE
     hidden = _Hidden.of(part, available, rng)
     may_mix = len(hidden.sample.y) and (hidden.as_asked or not knows_work)

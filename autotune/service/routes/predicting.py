@@ -280,9 +280,8 @@ def _gain_text(prediction: "Prediction", proposal: "predicted.Proposal") -> str:
         return "the default"
     if gain is None:
         return "not known"
-    # The best of many measurements looks better than it is, so only a verdict's speed-up has an interval.
-    looks = proposal.measured_runs and prediction.default_runs and not proposal.by_verdict
-    return SpeedUp(gain.value, None if looks else (gain.low, gain.high)).text()
+    interval = None if prediction.is_unconfirmed(proposal) else (gain.low, gain.high)
+    return SpeedUp(gain.value, interval).text()
 
 
 def _ends(interval: "Interval | None") -> tuple[float, float, float] | None:

@@ -50,8 +50,8 @@ def test_trials_are_compared_by_what_their_runs_would_have_taken_alone():
     assert found.incumbent is beside
     assert found.gain(beside) == pytest.approx(4.0 / 3.0 / 1.05, rel=0.01)
     assert [found.value(beside), found.bound_of(lost)] == pytest.approx([3.0, 4.0]), "what is shown was measured"
-    assert found.trials_capped_below(log(found.alone(beside))) == [lost], "others took its time: it runs again"
-    assert exp(found.slowed) == pytest.approx(0.95 / 0.2), "the next cap is as much later"
+    assert found.trials_capped_below(log(found.undisturbed_value(beside))) == [lost], "it runs again"
+    assert exp(found.recent_slowdown) == pytest.approx(0.95 / 0.2), "the next cap is as much later"
     rates = stand(trial(0, 2.0), trial(1, 1.5, taken=0.5), metric=RATE)
     assert [one.number for one in rates.ranking] == [1, 0]
 
@@ -60,7 +60,7 @@ def test_trials_are_compared_by_what_their_runs_would_have_taken_alone():
 def test_a_little_load_and_values_that_load_cannot_change_are_left_as_measured(metric, taken):
     found = stand(trial(0, 2.0), trial(1, 2.1, taken=taken), metric=metric)
     assert found.incumbent.number == 0
-    assert found.slowed == 0.0
+    assert found.recent_slowdown == 0.0
 
 
 def test_of_equals_the_earlier_one_leads():
