@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,6 +32,7 @@ from launchers.process_tree import start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, find_marked, kill_marked, read_mark, signal_all
 from launchers.secret import fill_masked
 from launchers.sequence import prepare_command
+from launchers.shared_memory import JobSharedMemory
 from launchers.shell_lines import shell_lines
 from launchers.status import read_status
 
@@ -232,7 +233,7 @@ def end_jobs_below(folder: Path) -> int:
     root = folder.resolve()
     marks = find_marked(JOB_VARIABLE, lambda mark: _JobId(0, mark).folder.is_relative_to(root))
     _end([_JobId(pid, mark) for pid, mark in marks.items() if _is_supervisor(pid)], signal.SIGQUIT, _PATIENCE_S)
-    kill_marked(lambda mark: _JobId(0, mark).folder.is_relative_to(root))
+    _kill(set(marks.values()))
     return len(set(marks.values()))
 
 
@@ -326,7 +327,7 @@ def _read_end(job: _JobId) -> JobStatus:
     _forget(str(job))
     if status is not None:
         return status
-    kill_marked(lambda mark: mark == job.mark)
+    _kill({job.mark})
     return JobStatus(JobState.LOST, message=_why_lost(job.folder))
 
 
@@ -349,9 +350,21 @@ def _end(jobs: Sequence[_JobId], number: signal.Signals, patience_s: float) -> N
     give_up_at = time.monotonic() + patience_s
     while any(job.is_alive() for job in jobs) and time.monotonic() < give_up_at:
         time.sleep(_PAUSE_S)
-    marks = {job.mark for job in jobs if job.is_alive() or read_status(job.folder) is None}
-    if marks:
-        kill_marked(lambda mark: mark in marks)
+    _kill({job.mark for job in jobs if job.is_alive() or read_status(job.folder) is None})
+
+
+def _kill(marks: Collection[str]) -> None:
+    """Kill what is left of jobs, and remove the shared memory of those whose supervisors could not."""
+    if not marks:
+        return
+    found = find_marked(JOB_VARIABLE, lambda mark: mark in marks)
+    folders = [folder for mark in marks if read_status(folder := _JobId(0, mark).folder) is None]
+    left_by = list(filter(None, map(JobSharedMemory.read, folders)))
+    for memory in left_by:
+        memory.note([*found])
+    kill_marked(lambda mark: mark in marks)
+    for memory in left_by:
+        memory.remove()
 
 
 def _is_supervisor(pid: int) -> bool:

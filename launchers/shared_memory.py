@@ -2,19 +2,25 @@
 
 Imported by the supervisor, so it uses the standard library only. It attributes to the job only what the job's own
 processes made: a file that one of them maps or a segment that one of them created, and that did not exist before.
-Nothing else is ever removed, since the user's other programs may create shared memory meanwhile and leave data there on
+What it knows is kept in the job's folder, for whoever finds that the supervisor was killed. Nothing else is ever
+removed, since the user's other programs may create shared memory meanwhile and leave data there on
 purpose.
 """
 
 # pathlib takes longer to import than the supervisor to start.
-# ruff: noqa: PTH108, PTH116, PTH123, PTH208
+# ruff: noqa: PTH104, PTH108, PTH116, PTH118, PTH123, PTH208
 
 import contextlib
 import ctypes
+import json
 import os
 import stat
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
+
+SHARED_MEMORY_FILE = ".autotune-shared-memory.json"
+"""Holds what existed before the job, and what the job was seen to make."""
+
 _SEGMENTS = "/proc/sysvipc/shm"
 _IPC_RMID = 0
 
@@ -28,21 +34,47 @@ class JobSharedMemory:
     """The shared memory that the processes of one job were seen to make."""
 
     def __init__(self) -> None:
-        """Record what exists before the job starts."""
-        self._before = {name for name, _ in _files().items()}, set(_segments())
+        """Note what exists before the job starts."""
+        self._before = set(_files()), set(_segments())
         self._files: dict[str, File] = {}
         self._made: set[Segment] = set()
+        self._folder: str | None = None
+
+    @classmethod
+    def read(cls, folder: "os.PathLike[str]") -> "JobSharedMemory | None":
+        """Return what the killed supervisor of the job in a folder has kept there; None if that is unreadable."""
+        try:
+            with open(os.path.join(folder, SHARED_MEMORY_FILE), encoding="utf-8") as file:
+                kept = json.load(file)
+            memory = cls()
+            memory._before = set(kept["names"]), {*map(_segment, kept["segments"])}
+            memory._files = {name: (device, inode) for name, (device, inode) in kept["files"].items()}
+            memory._made = {*map(_segment, kept["made"])}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+        return memory
+
+    def keep_in(self, folder: str) -> None:
+        """Keep a record in the job's folder from now on. On a full disk there is none."""
+        self._folder = folder
+        names, segments = self._before
+        kept = {"names": [*names], "segments": [*segments], "files": self._files, "made": [*self._made]}
+        with contextlib.suppress(OSError):
+            path = os.path.join(folder, SHARED_MEMORY_FILE)
+            with open(f"{path}.new", "w", encoding="utf-8") as file:
+                json.dump(kept, file)
+            os.rename(f"{path}.new", path)
 
     def note(self, pids: list[int]) -> None:
-        """Record which new files and segments belong to the job's processes."""
-        for segment in _segments().keys() - self._before[1] - self._made:
-            if segment[1] in pids:
-                self._made.add(segment)
+        """Note which new files and segments belong to the job's processes."""
+        made = {segment for segment in _segments().keys() - self._before[1] - self._made if segment[1] in pids}
         new = {name: file for name, file in _files(self._before[0]).items() if self._files.get(name) != file}
-        if not new:
-            return
-        mapped = set().union(*map(_files_mapped_by, pids))
-        self._files |= {name: file for name, file in new.items() if file in mapped}
+        mapped = set().union(*map(_files_mapped_by, pids)) if new else set()
+        mapped_files = {name: file for name, file in new.items() if file in mapped}
+        self._made |= made
+        self._files |= mapped_files
+        if self._folder is not None and (made or mapped_files):
+            self.keep_in(self._folder)
 
     def remove(self) -> int:
         """Remove the job's shared memory that no other process uses; return how many files and segments.
@@ -71,6 +103,11 @@ def find_abandoned() -> tuple[list[str], list[int]]:
     in_use = _files_in_use()
     files = [f"{SHARED_MEMORY}/{name}" for name, file in sorted(_files().items()) if file not in in_use]
     return files, sorted(segment[0] for segment, attached in _segments().items() if not attached)
+
+
+def _segment(kept: list[int]) -> Segment:
+    number, creator, changed = kept
+    return int(number), int(creator), int(changed)
 
 
 def _files(but: set[str] | frozenset[str] = frozenset()) -> dict[str, File]:

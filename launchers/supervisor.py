@@ -116,6 +116,7 @@ class Supervisor:
         if self._spec["cpus"]:
             os.sched_setaffinity(0, self._spec["cpus"])
         self._reserve_status()
+        self._memory.keep_in(os.curdir)
         self._wake_fd, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in _HANDLED_SIGNALS:
             signal.signal(number, lambda received, _: self._signals.add(received))

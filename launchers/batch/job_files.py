@@ -13,6 +13,7 @@ from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job
 from launchers.node import CLAIM_FILE, JOB_FILE
 from launchers.secret import write_private
 from launchers.server import RECORD_FILE
+from launchers.shared_memory import SHARED_MEMORY_FILE
 from launchers.steps import STEPS_FILE
 from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 
@@ -25,7 +26,7 @@ ANSWER_FILE = ".autotune-submitted"
 
 _OF_A_RUN = frozenset(
     {
-        *(STATUS_FILE, AFFINITY_FILE, STEPS_FILE, RECORD_FILE, ANSWER_FILE, CLAIM_FILE, GONE_FILE),
+        *(STATUS_FILE, AFFINITY_FILE, SHARED_MEMORY_FILE, STEPS_FILE, RECORD_FILE, ANSWER_FILE, CLAIM_FILE, GONE_FILE),
         *(QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR),
     }
 )

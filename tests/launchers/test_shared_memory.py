@@ -1,19 +1,21 @@
 """The shared memory of a killed job is removed; that of other programs stays, whenever it was made."""
 
 import ctypes
+import json
 import os
 import secrets
 import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from launchers import EndReason, Job
+from launchers import EndReason, Job, JobState
 from launchers.local import LocalLauncher
 from launchers.run import run
-from launchers.shared_memory import find_abandoned
+from launchers.shared_memory import SHARED_MEMORY_FILE, find_abandoned
 from tests.launchers.jobs import python, wait_for, wait_for_end
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -59,6 +61,34 @@ def test_shared_memory_of_an_ended_job_is_removed(tmp_path, name):
     assert wait_for_end(launcher, job_id).reason is EndReason.CANCELLED
     assert not name.exists()
     assert int((tmp_path / "segment").read_text()) not in segments()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("then", ["time.sleep(1000)", "os.fork() or (os.setsid(), time.sleep(1000))"])
+def test_shared_memory_of_a_job_whose_supervisor_was_killed_is_removed(tmp_path, name, then):
+    launcher = LocalLauncher()
+    job_id = launcher.submit(job(tmp_path, name, f"{then}; time.sleep(1000)"))
+    wait_for(lambda: "made" in kept(tmp_path) and kept(tmp_path)["made"] and kept(tmp_path)["files"])
+    os.kill(int(job_id.split(":")[1]), signal.SIGKILL)
+    assert wait_for_end(launcher, job_id).state is JobState.LOST
+    assert not name.exists()
+    assert int((tmp_path / "segment").read_text()) not in segments()
+
+
+def test_shared_memory_that_was_not_seen_before_the_supervisor_was_killed_is_found_in_what_is_left(tmp_path, name):
+    launcher = LocalLauncher()
+    job_id = launcher.submit(job(tmp_path, name, "os.fork() or (os.setsid(), time.sleep(1000)); time.sleep(1000)"))
+    supervisor = int(job_id.split(":")[1])
+    os.kill(supervisor, signal.SIGSTOP)
+    wait_for((tmp_path / "ready").exists)
+    os.kill(supervisor, signal.SIGKILL)
+    assert wait_for_end(launcher, job_id).state is JobState.LOST
+    assert not name.exists()
+    remove_segment(tmp_path)
+
+
+def kept(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / SHARED_MEMORY_FILE).read_bytes()) if (folder / SHARED_MEMORY_FILE).exists() else {}
 
 
 def test_shared_memory_of_a_successful_job_stays(tmp_path, name):
