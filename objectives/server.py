@@ -27,6 +27,9 @@ from objectives.toml_text import quoted
 from spaces import Configuration
 from spaces.parameters.problem import Problem
 
+NO_LOAD_KEPT = "no-load-kept"
+"""The failure code of a configuration that keeps its limits at no load."""
+
 PLACE = "options.server"
 _LOGS = (SERVER_LOG, STEPS_LOG)
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly between whole numbers
@@ -246,7 +249,7 @@ def highest_load(record: Mapping[str, Any], highest: HighestOptions) -> float:
     if reported["breaks"] is None:
         return value
     msg = f"{reported['breaks']}, at {highest.name} = {value:g}, the lowest load"
-    raise InvalidResult(msg, code="no-load-kept")
+    raise InvalidResult(msg, code=NO_LOAD_KEPT)
 
 
 def server_identity(server: ServerOptions) -> dict[str, str]:

@@ -15,6 +15,7 @@ from launchers.batch.job_ends import gone_since
 from launchers.cpus import cpu_list
 from launchers.status import read_affinity, read_shared_status
 from objectives.base import FailureKind
+from objectives.server import NO_LOAD_KEPT
 
 NEVER_QUIET = (
     "wait until others leave it, ask for whole nodes, or let disturbed runs count once repeating them does not help "
@@ -93,4 +94,4 @@ def is_measured(run: RunInFlight, outcome: Outcome) -> bool:
     """
     if run.task.segment is not None or run.purpose.series == WARM_UP:
         return False
-    return outcome.failure in {None, FailureKind.TIMED_OUT}
+    return outcome.failure in {None, FailureKind.TIMED_OUT} or outcome.code == NO_LOAD_KEPT

@@ -20,6 +20,7 @@ from launchers import Job, Resources
 from launchers.mpi import MpiFlavour, MpiStart
 from launchers.mpi.open_mpi import OPEN_MPI
 from objectives.base import FailureKind, Metric
+from objectives.server import NO_LOAD_KEPT
 from tests.support.contests import rounds_of
 from tests.support.fakes import (
     SECONDS,
@@ -54,6 +55,16 @@ def test_a_disturbed_run_does_not_count_and_keeps_what_it_measured(tmp_path):
     assert (outcome.code, outcome.metrics) == (DISTURBED, {})
     assert outcome.details["measured"] == {"wall_s": 10.0}
     assert "others took 43% of its time and used 87% of its cores" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"), [(FailureKind.TIMED_OUT, "timed-out"), (FailureKind.INVALID_RESULT, NO_LOAD_KEPT)]
+)
+def test_a_run_that_was_too_slow_because_of_others_does_not_count(tmp_path, failure, code):
+    outcome = Disturbances(SECONDS, "wait").judge(
+        in_flight(tmp_path), replace(taken(0.43), metrics={}, failure=failure, code=code)
+    )
+    assert outcome.disturbed
 
 
 @pytest.mark.parametrize(
