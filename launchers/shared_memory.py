@@ -3,8 +3,7 @@
 Imported by the supervisor, so it uses the standard library only. It attributes to the job only what the job's own
 processes made: a file that one of them maps or a segment that one of them created, and that did not exist before.
 What it knows is kept in the job's folder, for whoever finds that the supervisor was killed. Nothing else is ever
-removed, since the user's other programs may create shared memory meanwhile and leave data there on
-purpose.
+removed, since the user's other programs may create shared memory meanwhile and leave data there on purpose.
 """
 
 # pathlib takes longer to import than the supervisor to start.
