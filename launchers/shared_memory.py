@@ -2,8 +2,8 @@
 
 Imported by the supervisor, so it uses the standard library only. It attributes to the job only what the job's own
 processes made: a file that one of them maps or a segment that one of them created, and that did not exist before.
-What it knows is kept in the job's folder, for whoever finds that the supervisor was killed. Nothing else is ever
-removed, since the user's other programs may create shared memory meanwhile and leave data there on purpose.
+A record of it is in the job's folder, for the process that finds the supervisor killed. Nothing else is ever removed,
+since the user's other programs may create shared memory meanwhile and leave data there on purpose.
 """
 
 # pathlib takes longer to import than the supervisor to start.
@@ -41,7 +41,7 @@ class JobSharedMemory:
 
     @classmethod
     def read(cls, folder: "os.PathLike[str]") -> "JobSharedMemory | None":
-        """Return what the killed supervisor of the job in a folder has kept there; None if that is unreadable."""
+        """Return the record that a killed supervisor left in the job's folder; None without a readable one."""
         try:
             with open(os.path.join(folder, SHARED_MEMORY_FILE), encoding="utf-8") as file:
                 kept = json.load(file)
@@ -54,7 +54,7 @@ class JobSharedMemory:
         return memory
 
     def keep_in(self, folder: str) -> None:
-        """Keep a record in the job's folder from now on. On a full disk there is none."""
+        """Keep a record in the job's folder from now on, unless the disk is full."""
         self._folder = folder
         names, segments = self._before
         kept = {"names": [*names], "segments": [*segments], "files": self._files, "made": [*self._made]}

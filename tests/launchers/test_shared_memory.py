@@ -68,7 +68,7 @@ def test_shared_memory_of_an_ended_job_is_removed(tmp_path, name):
 def test_shared_memory_of_a_job_whose_supervisor_was_killed_is_removed(tmp_path, name, then):
     launcher = LocalLauncher()
     job_id = launcher.submit(job(tmp_path, name, f"{then}; time.sleep(1000)"))
-    wait_for(lambda: "made" in kept(tmp_path) and kept(tmp_path)["made"] and kept(tmp_path)["files"])
+    wait_for(lambda: all(recorded(tmp_path)))
     os.kill(int(job_id.split(":")[1]), signal.SIGKILL)
     assert wait_for_end(launcher, job_id).state is JobState.LOST
     assert not name.exists()
@@ -87,8 +87,10 @@ def test_shared_memory_that_was_not_seen_before_the_supervisor_was_killed_is_fou
     remove_segment(tmp_path)
 
 
-def kept(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / SHARED_MEMORY_FILE).read_bytes()) if (folder / SHARED_MEMORY_FILE).exists() else {}
+def recorded(folder: Path) -> tuple[Any, Any]:
+    """Return the files and segments that the job was seen to make."""
+    record = json.loads((folder / SHARED_MEMORY_FILE).read_bytes())
+    return record["files"], record["made"]
 
 
 def test_shared_memory_of_a_successful_job_stays(tmp_path, name):
