@@ -59,10 +59,10 @@ class Sensitivity:
         return 1.0 - exp(-self.usual - max(self.noise, _LEAST_NOISE) / worst)
 
 
-def sensitivity(runs: Sequence[ObservedRun]) -> Sensitivity:
-    """Estimate it from the runs of a study, disturbed ones included."""
+def sensitivity(runs: Sequence[ObservedRun], prior_effect: float = _PRIOR_EFFECT) -> Sensitivity:
+    """Estimate it from the runs of a study, disturbed ones included; `prior_effect` is expected before any."""
     if not runs:
-        return Sensitivity()
+        return Sensitivity(prior_effect)
     taken = np.array([-log1p(-min(run.taken, _MOST_TAKEN)) for run in runs])
     values = np.array([run.value for run in runs])
     places: dict[Hashable, int] = {}
@@ -71,12 +71,12 @@ def sensitivity(runs: Sequence[ObservedRun]) -> Sensitivity:
     within = taken - (np.bincount(group, taken) / sizes)[group]
     medians = np.array([np.median((values - taken)[group == place]) for place in range(len(sizes))])
     prior = 1.0 / _PRIOR_SPREAD**2
-    noise, effect, error = _PRIOR_NOISE, _PRIOR_EFFECT, _PRIOR_SPREAD
+    noise, effect, error = _PRIOR_NOISE, prior_effect, _PRIOR_SPREAD
     fitted = medians[group] + taken
     for _ in range(_ROUNDS):
         pulled = fitted + np.clip(values - fitted, -_CLIP * noise, _CLIP * noise)
         precision = prior + float(within @ within) / noise**2
-        effect = (prior * _PRIOR_EFFECT + float(within @ pulled) / noise**2) / precision
+        effect = (prior * prior_effect + float(within @ pulled) / noise**2) / precision
         error = 1.0 / sqrt(precision)
         centers = np.bincount(group, pulled - effect * taken) / sizes
         fitted = centers[group] + effect * taken

@@ -12,16 +12,15 @@ from autotune.records.study import State, TrialRecord
 from autotune.statistics.kept_limits import KeptLimits
 from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, center
 from autotune.statistics.samples import Samples
+from autotune.statistics.slowdowns import Slowdowns, excess
 from autotune.statistics.speed_up import OF_THE_DEFAULT, SpeedUp
 from autotune.statistics.verdict import Verdict
-from launchers.noise.disturbance import NOTABLE_SHARE, Disturbance
 from objectives.base import Metric
 
 _Entry = TypeVar("_Entry", int, float, tuple[float, int])
 
 # A single trial does not show that all runs have the same number of steps.
 _LEAST_COMPLETE = 2
-_NOTABLE = Disturbance(taken_share=NOTABLE_SHARE).slowdown
 # The next run may be disturbed as much as the worst of the newest runs of this number of trials.
 _LATELY = 8
 
@@ -29,9 +28,8 @@ _LATELY = 8
 class Standings:
     """A view of the trials as they are now. Each trial is evaluated once, when it changes.
 
-    Trials are compared by the undisturbed values of their runs: what others took from a run is known, and subtracted
-    above `NOTABLE_SHARE`. On a busy machine the measured values compare the neighbours. `value` and `bound_of` are as
-    measured.
+    Trials are compared by the undisturbed values of their runs, less what others slowed them (`Slowdowns`): on a busy
+    machine the measured values compare the neighbours. `value` and `bound_of` are as measured.
     """
 
     def __init__(
@@ -58,6 +56,7 @@ class Standings:
         self._trials: dict[int, TrialRecord] = {}
         self._first: int | None = None
         self._samples = Samples(statistic)
+        self._slowdowns = Slowdowns(metric)
         # All of these are in ascending order: values (logarithms, lower is better) with the trials' numbers, ...
         self._complete: list[tuple[float, int]] = []
         self._keeping: list[tuple[float, int]] = []
@@ -70,7 +69,8 @@ class Standings:
         self._ran = 0
         self._spent_s = 0.0
         for trial in trials.values():
-            self.update(trial)
+            self._put(trial)
+        self._learn_slowdowns()
 
     @classmethod
     def of(
@@ -86,15 +86,33 @@ class Standings:
 
     def update(self, trial: TrialRecord) -> None:
         """Update a trial that is new or has changed."""
+        self._put(trial)
+        self._learn_slowdowns()
+
+    def _put(self, trial: TrialRecord) -> None:
         before = self._trials.get(trial.number)
         if before is not None:
             self._count(before, -1)
         elif self._first is None or trial.number < self._first:
             self._first = trial.number
         self._trials[trial.number] = trial
+        self._slowdowns.put(trial)
         self._samples.put(trial.number, self._samples_of(trial))
         self.limits.put(trial)
         self._count(trial, 1)
+
+    def _learn_slowdowns(self) -> None:
+        """Evaluate the disturbed trials again if values suffer more or less from others than they were thought to."""
+        effect = self._slowdowns.estimate()
+        if effect == self._slowdowns.effect:
+            return
+        disturbed = [trial for trial in self._trials.values() if any(map(excess, trial.outcomes))]
+        for trial in disturbed:
+            self._count(trial, -1)
+        self._slowdowns.effect = effect
+        for trial in disturbed:
+            self._samples.put(trial.number, self._samples_of(trial))
+            self._count(trial, 1)
 
     def _count(self, trial: TrialRecord, by: int) -> None:
         """Add a trial to the counts (`by` 1), or remove it (`by` -1)."""
@@ -139,11 +157,7 @@ class Standings:
     def _log_of(self, outcome: Outcome, *, undisturbed: bool) -> float:
         """Return the logarithm of a run's value or bound: as measured, or without what others took from it."""
         value = outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
-        return self.to_log(value) - (self._slowdown(outcome) if undisturbed else 0.0)
-
-    def _slowdown(self, outcome: Outcome) -> float:
-        """Return the logarithm of how many times longer a run took because of others; 0 below a notable share."""
-        return max(0.0, outcome.disturbance.slowdown - _NOTABLE) if self.metric.is_pace else 0.0
+        return self.to_log(value) - (self._slowdowns.of(outcome) if undisturbed else 0.0)
 
     def _center(self, trial: TrialRecord, *, undisturbed: bool) -> float:
         outcomes = (outcome for outcome in trial.outcomes if outcome.failure is None)
@@ -238,7 +252,7 @@ class Standings:
     def recent_slowdown(self) -> float:
         """The largest slowdown by others among the newest runs of the last trials, as a logarithm."""
         newest = (trial.outcomes[-1] for trial in reversed(self._trials.values()) if trial.outcomes)
-        return max(map(self._slowdown, islice(newest, _LATELY)), default=0.0)
+        return max(map(self._slowdowns.of, islice(newest, _LATELY)), default=0.0)
 
     def gain(self, trial: TrialRecord) -> float | None:
         """Estimate how many times better a complete trial is than the baseline; None without either.

@@ -13,7 +13,9 @@ from objectives.base import FailureKind, Metric
 
 SECONDS = Metric("value", "s", kind="time")
 RATE = Metric("value", "1/s", "maximize", "rate")
+KERNEL = Metric("value", "ms")
 METRICS = [SECONDS, RATE]
+BESIDE_OTHERS = [(2.0, (0.0, 0.5, 0.3)), (3.0, (0.0,)), (1.5, (0.8,))]
 FAILED, LOST = FailureKind.OUT_OF_MEMORY, "lost"
 
 
@@ -54,6 +56,29 @@ def test_trials_are_compared_by_what_their_runs_would_have_taken_alone():
     assert exp(found.recent_slowdown) == pytest.approx(0.95 / 0.2), "the next cap is as much later"
     rates = stand(trial(0, 2.0), trial(1, 1.5, taken=0.5), metric=RATE)
     assert [one.number for one in rates.ranking] == [1, 0]
+
+
+def of_effect(number, value, effect, *shares):
+    """Return a trial whose runs suffer from others by a power of what a thread suffers."""
+    return TrialRecord(number, {}, tuple(run(value * (1.0 - share) ** -effect, taken=share) for share in shares), True)
+
+
+@pytest.mark.parametrize("effect", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("metric", [SECONDS, KERNEL])
+def test_how_much_values_suffer_from_others_is_learnt_from_repeated_runs(metric, effect):
+    default, slow, fast = (of_effect(n, value, effect, *shares) for n, (value, shares) in enumerate(BESIDE_OTHERS))
+    one_by_one = stand(metric=metric)
+    for new in (fast, slow, default):
+        one_by_one.update(new)
+    for found in (stand(default, slow, fast, metric=metric), one_by_one):
+        assert [trial.number for trial in found.ranking] == [2, 0, 1]
+        assert found.undisturbed_value(fast) == pytest.approx(1.5, rel=0.25)
+        assert found.gain(fast) == pytest.approx(2.0 / 1.5, rel=0.25)
+
+
+def test_before_anything_was_repeated_only_times_and_rates_of_a_run_suffer():
+    assert stand(trial(0, 2.0), trial(1, 3.0, taken=0.5)).incumbent.number == 1
+    assert stand(trial(0, 2.0), trial(1, 3.0, taken=0.5), metric=KERNEL).incumbent.number == 0
 
 
 @pytest.mark.parametrize(("metric", "taken"), [(SECONDS, 0.05), (Metric("value", "", kind="loss"), 0.5)])

@@ -1,0 +1,64 @@
+"""Slowdowns: how much worse the value of a run is because of others on the machine.
+
+The share of its time that others took from a run is measured. What that does to values differs: the time of a run
+suffers as a thread does, or more where ranks wait for each other, and the time of a kernel on a GPU not at all. So it
+is learnt from the repeated runs of the study (`sensitivity`).
+"""
+
+from math import log
+
+from autotune.records.outcome import Outcome
+from autotune.records.study import TrialRecord
+from autotune.statistics.sensitivity import ObservedRun, sensitivity
+from launchers.noise.disturbance import NOTABLE_SHARE, Disturbance
+from objectives.base import Metric
+
+_NOTABLE = Disturbance(taken_share=NOTABLE_SHARE).slowdown
+
+
+class Slowdowns:
+    """The slowdowns of a study's runs by others.
+
+    Attributes:
+        effect: The power of what a thread suffers that is taken for what values suffer. It is set from outside, since
+            all that was computed with it changes, too.
+    """
+
+    def __init__(self, metric: Metric) -> None:
+        """Start without runs.
+
+        Before anything was repeated under load, times and rates of a run are thought to suffer as a thread does, and
+        figures that measure something else, such as the time of a part of it, not at all.
+        """
+        self._metric = metric
+        self._prior = 1.0 if metric.is_pace and metric.kind != "other" else 0.0
+        self._repeated: dict[int, list[ObservedRun]] = {}
+        self.effect = self._prior
+
+    def put(self, trial: TrialRecord) -> None:
+        """Replace the runs of a trial."""
+        self._repeated.pop(trial.number, None)
+        values = ((outcome, outcome.measured.get(self._metric.name)) for outcome in trial.outcomes)
+        observed = [
+            ObservedRun(trial.number, self._metric.cost(log(value)), outcome.disturbance.taken_share)
+            for outcome, value in values
+            if value is not None and value > 0.0 and outcome.disturbance.taken_share is not None
+        ]
+        if len(observed) > 1:
+            self._repeated[trial.number] = observed
+
+    def estimate(self) -> float:
+        """Return the effect that the runs so far speak for, to a tenth."""
+        runs = [run for of_trial in self._repeated.values() for run in of_trial]
+        if not self._metric.is_pace or not any(run.taken > NOTABLE_SHARE for run in runs):
+            return self._prior
+        return max(0.0, round(sensitivity(runs, self._prior).effect, 1))
+
+    def of(self, outcome: Outcome) -> float:
+        """Return the logarithm of how many times worse a run's value is because of others."""
+        return self.effect * excess(outcome)
+
+
+def excess(outcome: Outcome) -> float:
+    """Return the logarithm of how many times longer a thread took because of others; 0 below a notable share."""
+    return max(0.0, outcome.disturbance.slowdown - _NOTABLE)
