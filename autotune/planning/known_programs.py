@@ -17,7 +17,7 @@ class KnownProgram(BaseModel):
     """A known program: its options for threads and processes, its files, and how its output is read.
 
     Attributes:
-        commands: The first one or two words of its command line, without folders.
+        commands: The first one or two words of its command line, without folders and without `python3 -m`.
         threads: Options for the number of threads of a process.
         processes: Options for the number of processes.
         totals: Options for the number of threads of all processes together.
@@ -109,6 +109,8 @@ def known_programs() -> tuple[KnownProgram, ...]:
 
 def recognise_program(words: Sequence[str]) -> KnownProgram:
     """Return the program that a command line starts; the first of the table if it is unknown."""
+    if words[1:2] == ["-m"]:
+        words = words[2:]  # a module of Python
     names = [Path(word).name for word in words[:1]] + list(words[1:2])
     starts = {" ".join(names[:count]) for count in (1, 2)}
     unknown, *others = known_programs()

@@ -574,6 +574,22 @@ def test_the_study_that_ships_and_the_program_that_is_missing_are_named(run):
     assert "no program no-folder/lmp on this host" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "study"),
+    [
+        ("vllm serve /models/model --tensor-parallel-size 2", "llm-vllm"),
+        ("/opt/env/bin/python3 -m sglang.launch_server --tp 2", "llm-sglang"),
+        ("python -m llama_cpp.server --n_threads 4", "llm"),
+        ("/usr/sbin/nginx -g 'daemon off;'", "nginx"),
+        ("mpirun -np 2 ucx_perftest -t tag_bw", "ucx"),
+        ("srun -n 2 cp2k.psmp -i H2O-32.inp", "cp2k"),
+        ("python3 -m http.server", None),
+    ],
+)
+def test_servers_and_other_programs_lead_to_the_study_that_ships(command, study):
+    assert propose_knobs(shlex.split(command), {}).program.study == study
+
+
 def test_two_files_to_write_are_a_mistake(tmp_path, run):
     ended = run("init", "mine.toml", "-o", "other.toml", "--", "ls")
     assert ended.returncode == 2
