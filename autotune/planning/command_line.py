@@ -18,9 +18,10 @@ from objectives.run_files import name_error
 from spaces.expressions.functions import FUNCTIONS
 
 _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREADS")
-# Only numbers that are written back unchanged: not 007 or 1.50.
+# Only numbers that are written back unchanged: not 007 or 1.50. Learning rates are written as 3e-4.
 _WHOLE = re.compile(r"0|[1-9]\d{0,8}")
 _DECIMAL = re.compile(r"(?:0|[1-9]\d{0,5})\.\d{1,6}")
+_SCIENTIFIC = re.compile(r"[1-9](?:\.\d{1,6})?[eE]-\d{1,2}")
 # A name with a range, or with a list of words. Code in a command has braces too, such as awk's {s+=$1}.
 _WORD = r"[^=,;$\"'()\[\]{}\n][^,;$\"'()\[\]{}\n]*"
 _VALUES = re.compile(
@@ -294,7 +295,8 @@ class _CommandLineParser:
 
 
 def _number(text: str) -> bool:
-    return bool(_WHOLE.fullmatch(text) or (_DECIMAL.fullmatch(text) and str(float(text)) == text))
+    is_decimal = _DECIMAL.fullmatch(text) and str(float(text)) == text
+    return bool(_WHOLE.fullmatch(text) or is_decimal or _SCIENTIFIC.fullmatch(text))
 
 
 def _identifier(text: str) -> str:

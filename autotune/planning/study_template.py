@@ -27,6 +27,7 @@ def example_command() -> tuple[str, ...]:
 
 _HEAD, _INDENT = "# A study of the command", "#     "
 _COUNTS = ("ranks", "processes", "threads")
+DESCRIPTION = 'description = ""                        # one line for people'
 
 
 def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -37,7 +38,7 @@ def study_text(words: Sequence[str], environment: Mapping[str, str]) -> str:
     """
     proposal = propose_knobs(words, environment)
     active, left = _split_knobs(proposal, environment)
-    return "\n".join([*_head(words, proposal), *_options(proposal, active, left), *_space(active, left), _BUDGET])
+    return "\n".join([*head_lines(words, proposal), *_options(proposal, active, left), *_space(active, left), _BUDGET])
 
 
 def study_file_name(words: Sequence[str]) -> str:
@@ -92,7 +93,8 @@ def _split_knobs(proposal: CommandLineProposal, environment: Mapping[str, str]) 
     return active, [knob for knob in proposal.knobs if knob not in active]
 
 
-def _head(words: Sequence[str], proposal: CommandLineProposal) -> Iterator[str]:
+def head_lines(words: Sequence[str], proposal: CommandLineProposal) -> Iterator[str]:
+    """Yield the first lines of a study file: its command and what to do next."""
     yield _HEAD
     for line in shlex.join(words).splitlines():
         yield f"{_INDENT}{plain_line(line)}"
@@ -103,18 +105,18 @@ def _head(words: Sequence[str], proposal: CommandLineProposal) -> Iterator[str]:
     if (study := proposal.program.study) is not None:
         yield f"# autotune ships a study of this program with more parameters: autotune check {study}"
     yield ""
-    yield 'objective = "command"'
-    yield 'description = ""                        # one line for people'
 
 
 def _options(proposal: CommandLineProposal, active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
+    yield 'objective = "command"'
+    yield DESCRIPTION
     values = {knob.name: int(knob.value) if knob.is_whole else knob.value for knob in left}
     yield ""
     yield "[options]"
     yield "# The words of the command; no shell reads them. {name} is the value of the parameter name, {{ is a brace."
     yield "# A word is left out if a parameter in it has no value. Each run has a folder of its own, with the files"
     yield "# listed below."
-    yield f"argv = [{', '.join(text_to_toml(_partly(word, values)) for word in proposal.argv)}]"
+    yield f"argv = [{', '.join(text_to_toml(fill_in(word, values)) for word in proposal.argv)}]"
     kinds = {knob.kind: knob.name for knob in active}
     if "ranks" in kinds:
         yield "# The number of ranks, which mpirun (or the start command of this machine) starts."
@@ -132,7 +134,7 @@ def _options(proposal: CommandLineProposal, active: Sequence[Knob], left: Sequen
     yield from _environment(proposal, kinds, values)
     yield from _reading(proposal.program)
     yield _PREPARE
-    yield from _files(proposal)
+    yield from file_lines(proposal)
 
 
 def _environment(
@@ -144,7 +146,7 @@ def _environment(
         # A run would get the number of its cores by default, which is processes times threads.
         variables["OMP_NUM_THREADS"] = f"{{{kinds['threads']}}}" if "threads" in kinds else "1"
     if variables:
-        pairs = ", ".join(f"{name} = {text_to_toml(_partly(value, values))}" for name, value in variables.items())
+        pairs = ", ".join(f"{name} = {text_to_toml(fill_in(value, values))}" for name, value in variables.items())
         yield f"environment = {{ {pairs} }}"
     else:
         yield '# environment = { OMP_SCHEDULE = "{schedule}" }'
@@ -196,7 +198,8 @@ _TEMPLATE = """
 # '''"""
 
 
-def _files(proposal: CommandLineProposal) -> Iterator[str]:
+def file_lines(proposal: CommandLineProposal) -> Iterator[str]:
+    """Yield the lines on the files of each run."""
     if not proposal.files:
         yield _TEMPLATE
         return
@@ -292,14 +295,15 @@ def _parameter(knob: Knob, active: Sequence[Knob]) -> Iterator[str]:
     else:
         decimal = float(knob.value)
         yield 'type = "choice"'
-        decimals = sorted({round(decimal / 2, 6), decimal, round(2 * decimal, 6) or 1.0})
-        yield f"values = [{', '.join(text_to_toml(str(value)) for value in decimals)}]"
+        half, double = (str(float(f"{value:.6g}")) for value in (decimal / 2, 2 * decimal))
+        tried = (half, knob.value, double) if decimal else (knob.value, "1.0")
+        yield f"values = [{', '.join(map(text_to_toml, tried))}]"
         yield f"default = {text_to_toml(knob.value)}"
     given = f"{knob.value} in the command" if knob.value else "not in the command"
     yield f"help = {text_to_toml(f'{knob.where}, {given}')}"
 
 
-def _partly(template: str, values: Mapping[str, int | str]) -> str:
+def fill_in(template: str, values: Mapping[str, int | str]) -> str:
     """Return a template with the values of some parameters filled in."""
     words = re.split(r"(\{\{|\}\}|\{\w+\})", template)
     return "".join(str(values[w[1:-1]]) if w[1:-1] in values and w.startswith("{") else w for w in words)

@@ -59,6 +59,7 @@ def init(
     from autotune.machines.this_machine import this_machine
     from autotune.planning.command_line import propose_knobs
     from autotune.planning.study_template import example_command, parameter_notes, study_text
+    from autotune.planning.training_template import find_training, training_text
     from launchers.secret import mask_words
 
     words = words_after(context) or list(example_command())
@@ -67,7 +68,8 @@ def init(
         raise StudyFileError(msg)
     name = target or file or _DEFAULT
     try:
-        text = study_text(words, os.environ)
+        training = find_training(words, os.environ)
+        text = study_text(words, os.environ) if training is None else training_text(words, training)
         text.encode()
     except UnicodeEncodeError:
         msg = "the command has bytes that are not UTF-8; a study file must be UTF-8"
@@ -82,7 +84,8 @@ def init(
             output().print(ships)
     if not words_after(context):
         errors().print(f"note: no command was given: this is an example that tunes {Path(words[0]).name}")
-    for note in (*proposal.notes, *parameter_notes(words, os.environ, this_machine().facts)):
+    differences = [training.note] if training else parameter_notes(words, os.environ, this_machine().facts)
+    for note in (*proposal.notes, *differences):
         errors().print(f"note: {note}")
     if shutil.which(proposal.argv[0]) is None:
         errors().print(f"note: no program {proposal.argv[0]} on this host")
