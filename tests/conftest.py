@@ -5,7 +5,8 @@ import gc
 import itertools
 import os
 import signal
-from contextlib import ExitStack, contextmanager
+import subprocess
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sqlalchemy import Pool, event
 
 from autotune.execution.user_folder import user_folder
 from autotune.held_folders import held_folder
+from launchers import local
 from tests.support import postgres, real_grid_engine, real_slurm
 from tests.support.cores import Cores, Files
 from tests.support.real_grid_engine import RealGridEngine
@@ -36,6 +38,16 @@ if "AUTOTUNE_USER_FOLDER" not in os.environ:
     _kept = ExitStack()
     os.environ["AUTOTUNE_USER_FOLDER"] = str(_kept.enter_context(held_folder(Path("/tmp"), "at-")))
     atexit.register(_kept.close)
+
+
+@atexit.register
+def _end_guards():
+    # They would end with this process anyway, but Python would warn of them first.
+    for guard in local._guards:
+        with suppress(subprocess.TimeoutExpired):
+            guard.communicate(timeout=10.0)
+
+
 _NUMBERS = itertools.count()
 # Storages hold their files until they are collected. Many systems allow a process 1,024 open files, and a collection
 # takes up to a second, so one follows when this many more are open than after the last.
