@@ -60,7 +60,8 @@ def test_golden_files(name):
         ("mpirun --new a:2 -np 4 prog", ["mpirun", "--new", "a:2", "-np", "{np}", "prog"], {"np": "processes"}),
         ("xz -T 4 --threads=2 x", ["xz", "-T", "{threads}", "--threads={threads_2}", "x"], {"threads": "threads"}),
         ("env OMP_NUM_THREADS=2 prog", ["prog"], {"threads": "threads"}),
-        ("prog --cores 4 --range 2 --if 3", None, {"cores_2": "", "range_2": "", "if_2": ""}),
+        ("prog --cores-per-node 4 --range 2 --if 3", None, {"cores_per_node_2": "", "range_2": "", "if_2": ""}),
+        ("ffmpeg -threads 4 -i in.mp4", ["ffmpeg", "-threads", "{threads}", "-i", "in.mp4"], {"threads": "threads"}),
         ("make -j8", ["make", "-j{threads}"], {"threads": "threads"}),
         ("OMP_NUM_THREADS=2 prog -t 2", ["prog", "-t", "{threads}"], {"threads": "threads"}),
         # Only the options that a known program defines: -t of ior is a transfer size, -nt of pw.x counts task groups.
