@@ -204,7 +204,10 @@ class TrainingObjective:
                 f"no progress line has {name}: {shown!r} is about a part of a step, or of an unknown form; print it "
                 "once for each whole step, or give progress a regular expression"
             )
-        return f"no progress line has {name}{how}: {last_line(output) or 'nothing was printed'}"
+        last = last_line(output)
+        if last and not how:
+            return f"no progress line has {name}: give progress a regular expression, if lines such as {last!r} have it"
+        return f"no progress line has {name}{how}: {last or 'nothing was printed'}"
 
     def _reports(self, text: str) -> list[Progress]:
         """Return what the lines of a text report, one at a time."""

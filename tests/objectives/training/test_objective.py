@@ -196,6 +196,13 @@ def test_a_metric_that_is_told_at_some_steps_only(tmp_path):
         training.measure(output('{"step": 1, "loss": 1}\n'))
 
 
+def test_lines_that_are_not_read_are_shown_with_what_to_do():
+    with pytest.raises(InvalidResult, match=r"give progress a regular expression.*'round 1 of 9'"):
+        training.measure(output("round 1 of 9\n"))
+    with pytest.raises(InvalidResult, match="nothing was printed"):
+        training.measure(output(""))
+
+
 def test_a_job_has_as_many_threads_as_cores(tmp_path):
     wide = TrainingObjective(("train",), AUC, cores=4)
     assert wide.job({}, Context(tmp_path)).environment["OMP_NUM_THREADS"] == "4"
