@@ -42,7 +42,7 @@ _TIMER_NOISE, _TIMER_WEIGHT = 0.25, 0.3
 # Ignore timers below this share of the run: rounding dominates them.
 _LEAST_SHARE = 0.003
 _STEPS, _LEAST_STEP = 30, 0.01
-# Draw this many of more rows at random: further rows do not determine a few rates better.
+# Fit to this many of more rows: further rows do not determine a few rates better.
 _MOST = 2_500
 DRAWS = 64
 """The number of draws of the rates that estimate the uncertainty of a prediction."""
@@ -120,7 +120,7 @@ class CostModel:
         logs = table.costs.logarithms
         whole = np.flatnonzero(~np.isnan(logs).any(axis=1) & np.isfinite(logs).any(axis=1))
         if len(whole) > _MOST:
-            whole = np.sort(np.random.default_rng(0).permutation(whole)[:_MOST])
+            whole = whole[_balanced(table.at(whole), _MOST)]
         rows, costs = table.at(whole), table.costs.at(whole)
         sign = -1.0 if costs.inverse else 1.0
         groups = _groups(rows, costs)
@@ -194,6 +194,21 @@ def _groups(table: Table, costs: Costs) -> tuple[_Group, ...]:
     level = _WORKLOAD_LEVEL if costs.sized else max(_WORKLOAD_LEVEL, costs.level)
     own = _Group("workload", _labels(table, "workload"), groups[-1].end, np.array([level]), has_rates=False)
     return (*groups, own)
+
+
+def _balanced(table: Table, count: int) -> Places:
+    """Return the indexes of `count` rows, spread evenly over machines, installations, builds and workloads.
+
+    A machine with few rows keeps all of them: nothing else shows how it differs from others.
+    """
+    order = np.random.default_rng(0).permutation(len(table))
+    # The place of each row among those of its label: the first rows of every label come first.
+    names = sorted(_NAMES - {""})
+    places = np.empty((len(names), len(table)), dtype=np.intp)
+    for name, own in zip(names, places, strict=True):
+        _, labels, counts = np.unique(table.groups[name][order].astype(str), return_inverse=True, return_counts=True)
+        own[np.argsort(labels, kind="stable")] = np.concatenate([np.arange(rows) for rows in counts])
+    return np.sort(order[np.lexsort(np.sort(places, axis=0)[::-1])[:count]])
 
 
 def _labels(table: Table, name: str) -> tuple[str, ...]:

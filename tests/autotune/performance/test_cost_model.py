@@ -95,6 +95,16 @@ def test_a_disturbed_run_tells_little():
     assert fitted(rows, y).predict(table()) == pytest.approx(truth(table()), abs=0.15)
 
 
+def test_one_run_of_a_machine_counts_beside_thousands_of_others():
+    rare = [f"rare {number}" for number in range(6)]
+    rows = table(machines=("usual", *rare))
+    y = truth(rows) + np.where(rows.groups["machine"] == "usual", 0.0, 1.0)
+    own = len(RANKS) * np.arange(1, 7)
+    known = np.concatenate([np.tile(np.arange(len(RANKS)), 2_000), own])
+    off = CostModel.fit(rows.at(known), y[known], np.ones(len(known))).predict(rows)[own] - y[own]
+    assert np.abs(off).max() < 0.5
+
+
 def test_rows_with_an_unknown_term_are_left_out_and_not_predicted():
     rows = table()
     holed = replace(
