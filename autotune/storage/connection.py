@@ -1,6 +1,7 @@
 """Connections to storages without Optuna, and the error messages for storages that fail."""
 
 import re
+import resource
 import sqlite3
 import sys
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -30,6 +32,8 @@ _LONGEST_PAUSE_S = 30.0
 _LOCKED = re.compile("locked|locking protocol")
 _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECT_TIMEOUT_S = 20
+# SQLite writes pages of 64 KiB at most, each with a header in the log.
+_WRITTEN_AT_ONCE_BYTES = 2**17
 
 
 class StorageAwayError(StorageError):
@@ -196,10 +200,23 @@ def _unusable(url: str, error: Exception) -> StorageError:
             f"{head}another process keeps the file locked: wait until that has ended, then use the same command again "
             f"(`fuser -v {path}*` names yours; others can lock what they can read: `chmod go= {path}*` ends that)"
         )
+    if path is not None and (most_bytes := _reached_limit(path)) is not None:
+        return kind(
+            f"{head}no file of this process may be larger than {most_bytes / 1024:.0f} KiB (ulimit -f): raise that "
+            "limit (ulimit -f unlimited), then use the same command again"
+        )
     ask = "disk full? read-only? another program's file?"
     if path is None:
         ask = "is the server there? does it know this user, the password and the database?"
     return kind(f"{head}mend it ({ask}) and use the same command again")
+
+
+def _reached_limit(path: Path) -> int | None:
+    """Return the largest size that this process may give a file, if the storage or its log is about as large."""
+    most_bytes, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    files = [one for one in (path, Path(f"{path}-wal")) if one.exists()]
+    is_near = any(one.stat().st_size + _WRITTEN_AT_ONCE_BYTES > most_bytes for one in files)
+    return most_bytes if most_bytes != resource.RLIM_INFINITY and is_near else None
 
 
 def _is_away(url: str, error: Exception) -> bool:

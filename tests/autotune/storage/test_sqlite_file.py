@@ -1,6 +1,7 @@
 """A storage's file with SQLite's log: complete when its writers have ended, and readable in read-only folders."""
 
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -121,3 +122,21 @@ def test_a_log_that_cannot_be_read_is_an_error_that_says_what_to_do(folder):
             with pytest.raises(StorageError, match=r"newest results in autotune\.db-wal.*copy both files"):
                 read(url)
     assert files(folder) == ["autotune.db", "autotune.db-wal"]
+
+
+def test_a_limit_of_the_size_of_files_is_named(sqlite):
+    store = StudyStore.create(sqlite, "paper", definition(SPACE))
+    stored = []
+
+    def store_runs():
+        while len(stored) < 1000:
+            stored.append(add_trial(store, SPACE, SPACE.default(), took(2.0)))
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200 * 1024, before[1]))
+    try:
+        with pytest.raises(StorageError, match=r"larger than 200 KiB \(ulimit -f\): raise that limit"):
+            store_runs()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(open_stored_study(sqlite, "paper").runs()) >= len(stored)
