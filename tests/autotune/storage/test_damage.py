@@ -126,6 +126,7 @@ def test_a_warning_about_damage_has_no_control_characters(tmp_path, sound):
         ("autotune_runs", "series", "seleot"),
         ("autotune_runs", "record", '{"outcome": '),
         ("autotune_runs", "record", "[]"),
+        ("autotune_runs", "record", "[" * 100_000),
         ("study_user_attributes", "value_json", "{"),
         ("trial_params", "distribution_json", "0"),
         ("trial_params", "param_value", None),
