@@ -364,6 +364,7 @@ def _kill(marks: Collection[str]) -> None:
         memory.note([*found])
     kill_marked(lambda mark: mark in marks)
     for memory in left_by:
+        memory.include_added()
         memory.remove()
 
 

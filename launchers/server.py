@@ -160,6 +160,7 @@ class _Run:
         self._main, self._roots, self._own = 0, list[int](), 0
         self._files: dict[str, str] = {}
         self._memory = JobSharedMemory()
+        self._memory.add_to(os.curdir)
         self._claim: socket.socket | None = None
         self._port = 0
         self.record: dict[str, Any] = {"phase": "start", "started_s": 0.0, "load_s": 0.0, "failure": None}

@@ -18,7 +18,7 @@ import stat
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 SHARED_MEMORY_FILE = ".autotune-shared-memory.json"
-"""Holds what existed before the job, and what the job was seen to make."""
+"""Holds what existed before the job, and in each further line what a process saw the job make."""
 
 _SEGMENTS = "/proc/sysvipc/shm"
 _IPC_RMID = 0
@@ -40,29 +40,46 @@ class JobSharedMemory:
         self._folder: str | None = None
 
     @classmethod
-    def read(cls, folder: "os.PathLike[str]") -> "JobSharedMemory | None":
-        """Return the record that a killed supervisor left in the job's folder; None without a readable one."""
+    def read(cls, folder: "os.PathLike[str] | str") -> "JobSharedMemory | None":
+        """Return the record in the folder of a job; None without a readable one."""
+        memory = cls()
+        memory.add_to(os.fspath(folder))
         try:
             with open(os.path.join(folder, SHARED_MEMORY_FILE), encoding="utf-8") as file:
-                kept = json.load(file)
-            memory = cls()
+                before, *noted = [line for line in file if line.strip()]
+            kept = json.loads(before)
             memory._before = set(kept["names"]), {*map(_segment, kept["segments"])}
-            memory._files = {name: (device, inode) for name, (device, inode) in kept["files"].items()}
-            memory._made = {*map(_segment, kept["made"])}
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
+        for line in noted:
+            # A full disk may have cut a line.
+            with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                kept = json.loads(line)
+                files = {name: (device, inode) for name, (device, inode) in kept["files"].items()}
+                memory._made |= {*map(_segment, kept["made"])}
+                memory._files |= files
         return memory
 
     def keep_in(self, folder: str) -> None:
-        """Keep a record in the job's folder from now on, unless the disk is full."""
+        """Begin a record in the job's folder, unless the disk is full."""
         self._folder = folder
         names, segments = self._before
-        kept = {"names": [*names], "segments": [*segments], "files": self._files, "made": [*self._made]}
         with contextlib.suppress(OSError):
             path = os.path.join(folder, SHARED_MEMORY_FILE)
             with open(f"{path}.new", "w", encoding="utf-8") as file:
-                json.dump(kept, file)
+                file.write(json.dumps({"names": [*names], "segments": [*segments]}))
             os.rename(f"{path}.new", path)
+
+    def add_to(self, folder: str) -> None:
+        """Add to the record that another process of the job has begun."""
+        self._folder = folder
+
+    def include_added(self) -> None:
+        """Include what other processes of the job have added to the record."""
+        added = None if self._folder is None else self.read(self._folder)
+        if added is not None:
+            self._made |= added._made
+            self._files |= added._files
 
     def note(self, pids: list[int]) -> None:
         """Note which new files and segments belong to the job's processes."""
@@ -73,7 +90,14 @@ class JobSharedMemory:
         self._made |= made
         self._files |= mapped_files
         if self._folder is not None and (made or mapped_files):
-            self.keep_in(self._folder)
+            line = "\n" + json.dumps({"files": mapped_files, "made": [*made]})
+            with contextlib.suppress(OSError):
+                path = os.path.join(self._folder, SHARED_MEMORY_FILE)
+                descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+                try:
+                    os.write(descriptor, line.encode())
+                finally:
+                    os.close(descriptor)
 
     def remove(self) -> int:
         """Remove the job's shared memory that no other process uses; return how many files and segments.

@@ -173,6 +173,9 @@ class Supervisor:
         notes += [f"no room is left in {place}" for place in sorted(self._full)]
         # A program that ends well may leave shared memory on purpose.
         if self._reason != "exited" or self._exit_code != 0:
+            # What starts a server and its load kills processes itself, and may have been killed before it could remove
+            # what they left.
+            self._memory.include_added()
             self._memory.remove()
         self._message = "; ".join(filter(None, notes))
         self._write_status("ended")

@@ -1,7 +1,6 @@
 """The shared memory of a killed job is removed; that of other programs stays, whenever it was made."""
 
 import ctypes
-import json
 import os
 import secrets
 import signal
@@ -15,7 +14,7 @@ import pytest
 from launchers import EndReason, Job, JobState
 from launchers.local import LocalLauncher
 from launchers.run import run
-from launchers.shared_memory import SHARED_MEMORY_FILE, find_abandoned
+from launchers.shared_memory import SHARED_MEMORY_FILE, JobSharedMemory, find_abandoned
 from tests.launchers.jobs import python, wait_for, wait_for_end
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -87,10 +86,47 @@ def test_shared_memory_that_was_not_seen_before_the_supervisor_was_killed_is_fou
     remove_segment(tmp_path)
 
 
+# As the process that starts a server does, which is killed before it removes what was left.
+KILLS = f"""
+import os, signal, sys
+sys.path.insert(0, {os.fspath(Path(__file__).parents[2])!r})
+from launchers.shared_memory import JobSharedMemory
+memory = JobSharedMemory()
+memory.add_to(os.curdir)
+supervisor, (read_end, write_end) = os.getppid(), os.pipe()
+os.kill(supervisor, signal.SIGSTOP)  # so that it sees nothing of the child
+child = os.fork()
+if child == 0:
+    exec(sys.argv[2])
+    os.write(write_end, b"1")
+    time.sleep(1000)
+os.read(read_end, 1)
+memory.note([child])
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+os.kill(supervisor, signal.SIGCONT)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_shared_memory_of_what_a_process_of_the_job_has_killed_is_removed(tmp_path, name):
+    words = python(f"import sys; sys.argv[1:] = [{str(name)!r}, {MAPS!r}]\n{KILLS}")
+    assert run(LocalLauncher(), Job(words, tmp_path)).exit_code == -signal.SIGKILL
+    assert (tmp_path / "ready").exists()
+    assert not name.exists()
+    assert int((tmp_path / "segment").read_text()) not in segments()
+
+
+def test_a_line_of_the_record_that_a_full_disk_has_cut_spoils_no_other(tmp_path):
+    lines = ['{"names": [], "segments": []}', '{"files": {"cut": [1, ', '{"files": {"kept": [1, 2]}, "made": []}']
+    (tmp_path / SHARED_MEMORY_FILE).write_text("\n".join(lines))
+    assert recorded(tmp_path) == ({"kept": (1, 2)}, set())
+
+
 def recorded(folder: Path) -> tuple[Any, Any]:
     """Return the files and segments that the job was seen to make."""
-    record = json.loads((folder / SHARED_MEMORY_FILE).read_bytes())
-    return record["files"], record["made"]
+    memory = JobSharedMemory.read(folder)
+    return (memory._files, memory._made) if memory is not None else ({}, set())
 
 
 def test_shared_memory_of_a_successful_job_stays(tmp_path, name):
