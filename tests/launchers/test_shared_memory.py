@@ -76,10 +76,11 @@ def test_shared_memory_of_a_job_whose_supervisor_was_killed_is_removed(tmp_path,
 
 def test_shared_memory_that_was_not_seen_before_the_supervisor_was_killed_is_found_in_what_is_left(tmp_path, name):
     launcher = LocalLauncher()
-    job_id = launcher.submit(job(tmp_path, name, "os.fork() or (os.setsid(), time.sleep(1000)); time.sleep(1000)"))
+    child = "(os.setsid(), open('forked', 'w').close(), time.sleep(1000))"
+    job_id = launcher.submit(job(tmp_path, name, f"os.fork() or {child}; time.sleep(1000)"))
     supervisor = int(job_id.split(":")[1])
     os.kill(supervisor, signal.SIGSTOP)
-    wait_for((tmp_path / "ready").exists)
+    wait_for((tmp_path / "forked").exists)
     os.kill(supervisor, signal.SIGKILL)
     assert wait_for_end(launcher, job_id).state is JobState.LOST
     assert not name.exists()
