@@ -3,9 +3,9 @@
 import keyword
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 from autotune.errors import StudyFileError
@@ -29,6 +29,8 @@ _VALUES = re.compile(
     re.ASCII,
 )
 _TAKEN = frozenset({*FACTS, *FUNCTIONS, *keyword.kwlist, "true", "false", "none"})
+# After these, most programs name their input.
+_INPUT_OPTIONS = frozenset({"-i", "-in", "-inp", "-input", "--input"})
 # Larger files are not copied for each run, but read at their place.
 _MOST_COPIED_BYTES = 64 * 2**20
 
@@ -181,9 +183,21 @@ def _propose(words: Sequence[str], environment: Mapping[str, str], names: Collec
         knobs=tuple(parser.knobs),
         files=tuple(parser.files.items()),
         program=program,
-        notes=(*written.notes, *line.notes),
+        # A container may have files of its own.
+        notes=(*written.notes, *line.notes, *(() if line.is_inside else _missing_files(left, program))),
         name=_program_name(left, known),
     )
+
+
+def _missing_files(words: Sequence[str], known: KnownProgram) -> Iterator[str]:
+    """Yield a sentence for each input file that is not here, so that no run will find it."""
+    options = _INPUT_OPTIONS | ({known.stdin} if known.stdin else set())
+    named = [value for option, value in pairwise(words) if option in options and Path(value).suffix]
+    # Not every run of a program needs all of its files.
+    needed = [] if any(map(is_file, known.reads)) else known.reads[:1]
+    for name in dict.fromkeys([*named, *needed]):
+        if not name.startswith("-") and not Path(name).exists():
+            yield f"there is no {name} here, which the command reads: no run will find it"
 
 
 def _program_name(words: Sequence[str], known: KnownProgram) -> str:

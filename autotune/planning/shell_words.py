@@ -1,5 +1,6 @@
 """Read a command that was quoted as a whole, or given to `bash -c`, as a shell would, as far as a study can do it."""
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -11,6 +12,9 @@ from autotune.errors import StudyFileError
 _SHELLS = {"sh", "bash", "dash", "ksh", "zsh"}
 _COMMAND_OPTION = re.compile(r"-[a-z]*c")
 _OPERATOR = re.compile(r"[;|&<>()]+")
+# In `2>log` the number is the stream, in `prog 2 > log` an argument.
+_STREAM = re.compile(r"(?<!\S)([012])(?=[<>])")
+_STREAM_MARK = "\0"
 _QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 # What only a shell does: expand variables, commands, names of files, home folders and braces, and run several lines.
 _EXPANSION = re.compile(r"\S*(?:[$`*?\[\n]|(?<![^\s=:])~|\{\S*(?:,|\.\.)\S*\})\S*")
@@ -90,7 +94,8 @@ def _expanded(text: str) -> str:
 
 
 def _parse(text: str) -> ShellWords:
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=";|&<>()")
+    marked = _mark_streams(text)
+    lexer = shlex.shlex(marked, posix=True, punctuation_chars=";|&<>()")
     lexer.whitespace_split, lexer.commenters = True, ""
     words, found, left = list(lexer), ShellWords([]), []
     while words:
@@ -98,15 +103,13 @@ def _parse(text: str) -> ShellWords:
         if not _OPERATOR.fullmatch(word) or f"'{word}'" in text or f'"{word}"' in text:
             found.words.append(word)
         elif word == "<" and words:
-            found.input_file = words.pop(0)
+            _take_stream(found.words)
+            # An empty input is what a study gives each run.
+            found.input_file = "" if (file := words.pop(0)) == os.devnull else file
         elif set(word) <= {">", "&"} and ">" in word and words:
-            # In `2>log` the number is the stream, in `prog 2 > log` an argument.
-            is_stream = (
-                found.words[-1:] in (["1"], ["2"]) and re.search(rf"(?<!\S){found.words[-1]}>", text) is not None
-            )
-            stream = found.words.pop() if is_stream else ""
+            stream = _take_stream(found.words)
             left.append(f"{stream}{word}{'' if word.endswith('&') else ' '}{words.pop(0)}")
-        elif word == "|" and words[:1] == ["tee"] and not any(map(_OPERATOR.fullmatch, words)):
+        elif word in {"|", "|&"} and words[:1] == ["tee"] and not any(map(_OPERATOR.fullmatch, words)):
             left += [word, *words]
             words = []
         elif word != "&" or words:
@@ -115,6 +118,20 @@ def _parse(text: str) -> ShellWords:
     if left:
         found.notes.append(f"left out, since autotune keeps what a run prints: {' '.join(left)}")
     return found
+
+
+def _mark_streams(text: str) -> str:
+    """Separate the number of a redirected stream from its operator, and mark it, outside of quotes."""
+    parts, at = [], 0
+    for quoted in _QUOTED.finditer(text):
+        parts += [_STREAM.sub(rf"\1{_STREAM_MARK} ", text[at : quoted.start()]), quoted[0]]
+        at = quoted.end()
+    return "".join([*parts, _STREAM.sub(rf"\1{_STREAM_MARK} ", text[at:])])
+
+
+def _take_stream(words: list[str]) -> str:
+    """Take the marked number of a stream from the end of the words; empty without one."""
+    return words.pop().removesuffix(_STREAM_MARK) if words and words[-1].endswith(_STREAM_MARK) else ""
 
 
 def is_file(word: str) -> bool:

@@ -147,6 +147,8 @@ CORE = "OMPI_MCA_hwloc_base_binding_policy"
         # What a shell would do with the command.
         (["mpirun -np 4 prog > out 2>&1 &"], {"np": "4"}, {}, "keeps what a run prints: > out 2>&1"),
         (["mpirun -np 4 prog 2>log | tee -a out"], {"np": "4"}, {}, "2> log | tee -a out"),
+        (["mpirun -np 4 prog |& tee out"], {"np": "4"}, {}, "|& tee out"),
+        (["mpirun -np 4 prog < /dev/null"], {"np": "4"}, {}, ""),
         (["bash", "-c", "mpirun -np 4 prog"], {"np": "4"}, {}, ""),
         (["bash", "-c", "\nAWK='$1 ~ /x*/' B=\"{c}\" mpirun -np 4 prog\n"], {"np": "4"}, {"B": "{{c}}"}, ""),
     ],
@@ -240,8 +242,29 @@ def test_a_script_in_an_environment_is_found_from_the_folder_of_a_run(tmp_path, 
 
 
 def test_a_file_for_standard_input_is_named_by_an_option():
-    found = propose_knobs(["mpirun -np 2 pw.x -nk 2 < scf.in > scf.out"], {})
-    assert found.argv == ("pw.x", "-nk", "{nk}", "-inp", "scf.in")
+    # The 2 of -nk is no stream, although 2>&1 has one.
+    for ends in ("> scf.out", "> scf.out 2>&1", ">& scf.out", "2> errors | tee scf.out"):
+        found = propose_knobs([f"mpirun -np 2 pw.x -nk 2 < scf.in {ends}"], {})
+        assert found.argv == ("pw.x", "-nk", "{nk}", "-inp", "scf.in")
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ("mpirun -np 2 pw.x -nk 2 -in scf.in", "scf.in"),
+        ("mpirun -np 2 lmp -i in.melt", "in.melt"),
+        ("prog --input case.dat -i 3", "case.dat"),
+        ("gmx mdrun -ntmpi 1", "topol.tpr"),
+        ("gmx mdrun -deffnm md", "md.tpr"),
+        ("xhpl", "HPL.dat"),
+    ],
+)
+def test_an_input_that_is_not_here_is_named(tmp_path, monkeypatch, command, missing):
+    monkeypatch.chdir(tmp_path)
+    note = f"there is no {missing} here, which the command reads: no run will find it"
+    assert note in propose_knobs(command.split(), {}).notes
+    (tmp_path / missing).touch()
+    assert propose_knobs(command.split(), {}).notes == ()
 
 
 @pytest.mark.parametrize(
