@@ -20,6 +20,7 @@ from objectives.units import other_scales
 # The same limit as for what a run prints.
 _MOST_BYTES = 64 * 2**20
 _SHOWN_CHARACTERS = 80
+_MOST_PATTERN = 200
 # The text after a number in which its unit is looked for, and around a match in which another unit is tried.
 _AFTER_CHARACTERS, _AROUND_CHARACTERS = 80, 2000
 UNIT_GROUP = "unit"
@@ -72,7 +73,7 @@ class Figure:
 
     def _value_of_match(self, found: regex.Match[str] | None) -> float:
         if found is None:
-            raise self._missing(f"nothing matches {quoted(self.pattern or '')}")
+            raise self._missing(f"nothing matches {self._shown_pattern}")
         group = number_group(found.re.groups, found.re.groupindex)
         text, after = found[group] or "", _rest_of_line(found, group)
         if found.end() == found.end(group):
@@ -81,11 +82,17 @@ class Figure:
         value = self._in_unit(text, after, printed)
         if value is None:
             shown = found[0][:_SHOWN_CHARACTERS]
-            raise self._missing(f"what matches {quoted(self.pattern or '')} is no number: {quoted(shown)}")
+            raise self._missing(f"what matches {self._shown_pattern} is no number: {quoted(shown)}")
         if not self.unit and (other := _varying_unit(found, group, after)):
             wanted = f"declare the one to compare in: unit = {other!r}"
             raise self._missing(f"{text!r} is in {other}, and other runs may print another unit: {wanted}")
         return value
+
+    @property
+    def _shown_pattern(self) -> str:
+        """The pattern in quotes; of a long one, which nobody would read in a message, the beginning."""
+        pattern = self.pattern or ""
+        return quoted(pattern if len(pattern) <= _MOST_PATTERN else f"{pattern[:_SHOWN_CHARACTERS]}...")
 
     def _in_unit(self, text: str, after: str = "", printed: str | None = None) -> float | None:
         try:

@@ -93,8 +93,29 @@ _START_COMMANDS = re.compile(
     r"(?:mpirun|mpiexec|prterun|orterun|prun) (?:detected|has exited|noticed)|^Primary job +terminated normally"
     r"|MPI_ABORT was invoked|application called MPI_Abort|(?:BAD TERMINATION OF ONE OF )?YOUR APPLICATION"
     r"|^srun: (?:error: .*: tasks? .*: Exited with|Terminating|launch/slurm: )|^slurmstepd: error: \*\*\*"
+    r"|^a non-zero exit code\. Per user-direction, the job has been aborted"
+    r"|ORTE_ERROR_LOG: .* in file \S*show_help\.c"
     r"|more process(?:es)? (?:has|have) sent help message|Set MCA parameter .* to 0 to see all help"
 )
+
+
+def without_start_command(text: str) -> str:
+    """Return a failed run's output without what a start command says behind it of the end of any program.
+
+    Start commands draw frames around it, of lines of signs only.
+    """
+    lines = text.rstrip().splitlines()
+    while lines:
+        last = lines[-1].strip()
+        if not last or _START_COMMANDS.search(last):
+            lines.pop()
+            continue
+        rules = [at for at, line in enumerate(lines[:-1]) if _RULE.fullmatch(line.strip())]
+        framed = next(filter(str.strip, lines[rules[-1] + 1 : -1]), "") if rules else ""
+        if not _RULE.fullmatch(last) or not _START_COMMANDS.search(framed):
+            break
+        del lines[rules[-1] :]
+    return "\n".join(lines) or text.rstrip()
 
 
 def last_words(text: str) -> str:

@@ -25,6 +25,7 @@ from objectives.base import (
     RunFailure,
     no_progress,
 )
+from objectives.system_failures import without_start_command
 from spaces import Configuration
 
 _TAIL_LINES = 10
@@ -174,5 +175,5 @@ def _tail(output: Output) -> tuple[str, ...]:
     return tuple(
         f"{name}: {line[:_TAIL_CHARACTERS]}"
         for name, text in ends
-        for line in text.rstrip().splitlines()[-_TAIL_LINES:]
+        for line in without_start_command(text).splitlines()[-_TAIL_LINES:]
     )

@@ -13,6 +13,7 @@ from objectives.command import CommandObjective, CommandOptions
 from objectives.ending import check_ending
 from objectives.qe.failures import find_failure
 from objectives.qe.output import parse
+from objectives.system_failures import without_start_command
 
 START = "     Program PWSCF v.7.2 starts on 1Jan2024 at  1: 1: 1\n"
 RULER = " " + "%" * 60 + "\n"
@@ -168,6 +169,10 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup
             "The value of the MCA parameter plm is unknown.",
         ),
         ("Traceback (most recent call last):\n  File x\nValueError: {\n}\n", "ValueError: {"),
+        (
+            "no such grid\n[n1:9] [[8,0],0] ORTE_ERROR_LOG: Out of resource in file ../orte/show_help.c at line 5\n",
+            "no such grid",
+        ),
         (OPEN_MPI, "Primary job terminated normally, but 1 process returned"),
         (f"{LINE}\n\n", "no output"),
         ("", "no output"),
@@ -175,3 +180,12 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup
 )
 def test_the_message_of_a_failed_program_is_a_line_that_means_something(text, words):
     assert str(failure_of_command(ended(text, 3))) == f"ended with exit code 3: {words}"
+
+
+def test_the_end_of_an_output_is_shown_without_what_start_commands_say_of_any_failure():
+    own = f"reading\n{LINE}\nno such grid\n{LINE}"
+    abort = f"{LINE}\nMPI_ABORT was invoked on rank 0\nwith errorcode 1.\n\nNOTE: all are killed.\n{LINE}"
+    count = "[n1:9] 1 more process has sent help message help-mpi-api.txt / mpi-abort"
+    assert without_start_command(f"{own}\n{abort}\n{count}\n{OPEN_MPI}") == own
+    assert without_start_command(f"{own}\n") == own
+    assert without_start_command(OPEN_MPI) == OPEN_MPI.rstrip()
