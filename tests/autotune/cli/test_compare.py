@@ -36,6 +36,12 @@ def test_commands_run_where_the_user_stands_and_every_run_is_exported(here):
     assert len([row for row in rows if row["state"] == "complete"]) == 12
 
 
+def test_commands_may_be_quoted_as_a_whole(here):
+    ended = compared("--", "./own 1", "--", "./own 2 > /dev/null")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("1: ./own 1\n2: ./own 2\n\n")
+
+
 @pytest.mark.slow
 def test_json_has_the_ratio_and_the_names_of_the_user(here):
     ended = compared("--json", "--names", "old, new", "--prepare", "touch made", "--", "./own", "1", "--", "./own", "2")
@@ -53,6 +59,10 @@ def test_json_has_the_ratio_and_the_names_of_the_user(here):
         (["--", "./own", "1", "--", "./own", "3"], 4, "./own 3: ended with exit code 3: no luck\n"),
         (["--input", "/dev/null", "--", "./own", "1", "--", "./own", "2"], 2, "/dev/null is no regular file"),
         (["--relative-tolerance", "0.1", "--", "./own", "1", "--", "./own", "2"], 2, "needs --answer"),
+        (["./own 1", "./own 2"], 2, "a command stands after --: autotune compare -- ./solve --threads 2"),
+        (["./own", "-1"], 2, "a command stands after --: autotune compare -- ./solve --threads 2"),
+        (["--", "./own 1 < in.txt", "--", "./own 2"], 2, "give the standard input as --input in.txt"),
+        (["--", "./own 1 | cat", "--", "./own 2"], 2, "has '|'"),
         (["--answer", "power (.*)", "--", "./own", "1", "--", "./own", "2"], 4, "leave out the option `answer`"),
         (
             ["--answer", "energy (.*)", "--", "./own", "1", "--", "./own", "2"],
