@@ -24,6 +24,9 @@ _SCALED = re.compile(r"([numkMGTP]?)(s|B|bytes?|bit|[Ff]lops?|FLOPS?|Hz|W|J)((?<
 # Controls (C0, C1), formats (also those that change the direction), surrogates, private, unassigned, separators.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
+# Kinds of failure that have a plural; the others are `timed out` and the like.
+_NOUNS = ("error", "result")
+
 UNSET = "unset"
 """The value of a parameter that has none."""
 
@@ -100,6 +103,11 @@ def plain(text: str) -> str:
 def plain_line(text: str) -> str:
     """Return a text of others as one line without invisible characters."""
     return text if text.isprintable() else plain(" ".join(text.split()))
+
+
+def count_failures(counts: Mapping[str, int]) -> list[str]:
+    """Return how many trials failed, by kind: `2 application errors`, `1 timed out`."""
+    return [f"{count} {kind}{'s' if count > 1 and kind.endswith(_NOUNS) else ''}" for kind, count in counts.items()]
 
 
 def join_words(words: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from autotune.studyfile import StudyFile
 from launchers.mpi import script_flavour
 from launchers.mpi_command import mpi_argv
 from launchers.secret import MASK
+from launchers.server import PORT, fill_in
 from launchers.site import Site
 
 _ELSEWHERE = {SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE}
@@ -81,7 +82,10 @@ def _command(job: dict[str, Any]) -> list[str]:
     own = own_environment(job) | server.get("environment", {})
     environment = {name: value for name, value in own.items() if job["folder"] not in value and value != MASK}
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))] if environment else []
-    return [*variables, *(server.get("argv") or mpi_argv(script_flavour(job), job_from_description(job)))]
+    if server:
+        # The run found a free port; a user chooses one.
+        return [fill_in(word, {PORT: "PORT"}) for word in (*variables, *server["argv"])]
+    return [*variables, *mpi_argv(script_flavour(job), job_from_description(job))]
 
 
 def _figures(summary: Summary) -> list[str]:

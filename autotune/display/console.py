@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autotune.formatting import configuration_text, plain_line, quantity
+from autotune.formatting import configuration_text, count_failures, plain_line, quantity
 from autotune.records.limit import breaks
 from autotune.statistics.standings import Standings
 from objectives.base import Progress
@@ -229,7 +229,7 @@ def panel(status: Status) -> Group:
     if status.more:
         lines.append(Text(f"{status.more} more runs", style="dim"))
     if status.standings.counts:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())
+        kinds = ", ".join(count_failures(dict(Counter(status.standings.counts).most_common())))
         lines.append(Text(f"no value: {kinds}", style="yellow"))
     return Group(head, *lines)
 

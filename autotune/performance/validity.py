@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from autotune.formatting import count_failures
 from autotune.performance.regression.in_space import in_space
 from autotune.records.limit import Limit, Limits
 from autotune.records.measurement import Measured, Setting
@@ -133,7 +134,7 @@ class Validity:
         count = self.kinds.total()
         if not count:
             return ""
-        kinds = ", ".join(f"{number} {kind}" for kind, number in self.kinds.most_common())
+        kinds = ", ".join(count_failures(dict(self.kinds.most_common())))
         configurations = "configuration" if count == 1 else "configurations"
         return f"never proposed: {count} {configurations} that {self._wrong} here ({kinds})"
 

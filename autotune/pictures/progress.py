@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
-from autotune.formatting import configuration_text, quantity
+from autotune.formatting import configuration_text, count_failures, quantity
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thin, thinning_note
 from autotune.pictures.labels import axis_of, better, count_noun, hover_text
@@ -166,7 +166,7 @@ def _hover_text(trial: TrialRecord, standings: Standings) -> str:
 def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], summary: "Summary") -> str:
     standings = summary.standings
     metric = standings.metric
-    without = ", ".join(f"{count} {kind}" for kind, count in standings.counts.items())
+    without = ", ".join(count_failures(standings.counts))
     after = f" Without a value: {without}." if without else ""
     if not best:
         what = "keep the limits" if standings.measured else "give a valid measurement"

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import as_sentence, join_words
+from autotune.formatting import as_sentence, count_failures, join_words
 from autotune.pictures.labels import count_noun
 from autotune.records.study import REPLAY_NOTICE, TrialRecord
 from autotune.results.noise import drift_span
@@ -83,7 +83,7 @@ def _front(summary: Summary, front: ParetoFront) -> tuple[Kind, str]:
 
 
 def _no_result(summary: Summary) -> str:
-    kinds = join_words([f"{count} {kind}" for kind, count in summary.standings.counts.items()])
+    kinds = join_words(count_failures(summary.standings.counts))
     return f"No run gave a valid measurement: {kinds}." if kinds else "No run has ended yet: there is no result."
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from autotune.comparison.findings import Ablation, OptionEffect, alongside, changes
 from autotune.decisions.ranges import columns_of, rows_of
 from autotune.decisions.table import DecisionTable
-from autotune.formatting import as_sentence, configuration_text, value_text
+from autotune.formatting import as_sentence, configuration_text, count_failures, value_text
 from autotune.pictures.chart import Axis, Cell, Table
 from autotune.pictures.labels import count_noun
 from autotune.records.study import Run, State, TrialRecord
@@ -80,7 +80,7 @@ def _trials(summary: Summary) -> str:
     standings = summary.standings
     paused = sum(trial.state is State.PAUSED for trial in summary.trials)
     parts = [f"{len(standings.measured)} valid", *([f"{paused} left early"] if paused else [])]
-    parts += [f"{count} {kind}" for kind, count in standings.counts.items()]
+    parts += count_failures(standings.counts)
     return f"{len(summary.trials)} ({', '.join(parts)})"
 
 

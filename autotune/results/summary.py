@@ -22,7 +22,7 @@ from autotune.comparison.pairs import Pairs
 from autotune.comparison.point_verdict import PointVerdict, confirmed_points
 from autotune.errors import AutotuneError, NothingWorkedError
 from autotune.execution.segments import curve_of
-from autotune.formatting import configuration_text, join_words, quantity, without_rounding_error
+from autotune.formatting import configuration_text, count_failures, join_words, quantity, without_rounding_error
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.limit import breaks
 from autotune.records.study import ENDED, REPLAY_NOTICE, Run, State, TrialRecord
@@ -365,7 +365,7 @@ class Summary:
         """Return the whole study in words."""
         definition = self.definition
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
-        without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items())
+        without = ", ".join(count_failures(self.standings.counts))
         trials = f"{self.finished} trial{'' if self.finished == 1 else 's'}"
         machine = definition.machine
         where = f"{machine['host']}, {machine['cores']} cores of {machine['cpu_model']}"

@@ -455,7 +455,7 @@ class Studies:
         if version is None:
             own: dict[str, Any] = {"ledger": {}, "workload": {}, "noise": "", "next": ""}
             own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error"))
-            own |= {key: [] for key in ("front_points", "metrics", "checks", "alarms", "pictures")}
+            own |= {key: [] for key in ("doubts", "front_points", "metrics", "checks", "alarms", "pictures")}
         else:
             own = self._summaries.detail(name, version)
             own["next"] = self._next_step(snapshot, name, self._summaries.summary(name, version), fields | own)

@@ -305,6 +305,7 @@ def _detail_of(study: ReadableStudy, summary: Summary) -> dict[str, Any]:
         "default": trial_model(summary, standings.baseline),
         "simplified": json_value(values["simplified"]),
         "verdict_detail": json_value(values["verdict"]),
+        "doubts": summary.doubts,
         "ledger": json_value(values["ledger"]),
         "workload": json_value(values["facts"]),
         "noise": noise_sentence(standings),

@@ -177,6 +177,7 @@ class StudyDetail(StudyBrief):
                     "front_points": [],
                     "simplified": None,
                     "verdict_detail": None,
+                    "doubts": [],
                     "ledger": {"spent": 310.0},
                     "workload": {"n_atoms": 6},
                     "noise": "runs of the same configuration differ by 2.1%",
@@ -201,6 +202,7 @@ class StudyDetail(StudyBrief):
     front_points: list[FrontPoint]
     simplified: Values | None
     verdict_detail: Values | None
+    doubts: list[str]
     ledger: Values
     workload: Values
     noise: str

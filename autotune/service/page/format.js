@@ -70,11 +70,11 @@ export function plain(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** {"timed out": 2, "out of memory": 1} -> "2 timed out, 1 out of memory" */
+/** {"timed out": 2, "application error": 3} -> "2 timed out, 3 application errors" */
 export function failures(counts) {
   return Object.entries(counts ?? {})
     .filter(([, count]) => count > 0)
-    .map(([kind, count]) => `${count} ${kind}`)
+    .map(([kind, count]) => `${count} ${kind}${count > 1 && /(?:error|result)$/.test(kind) ? "s" : ""}`)
     .join(", ");
 }
 

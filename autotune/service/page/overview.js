@@ -1,7 +1,7 @@
 // The overview of a study: its result and what to do next, its main picture, current runs, failures, costs. The kind of
 // study decides: one winner beside the default, the front of a trade-off, the curves of trainings, or a table.
 
-import { fill, h, prose } from "./dom.js";
+import { breakable, fill, h, prose } from "./dom.js";
 import { counted, coreTime, duration, number, plain, ratioTitle } from "./format.js";
 import { frontBox } from "./front.js";
 import { facts, section, table } from "./parts.js";
@@ -21,7 +21,7 @@ const SPENT = [
 ];
 
 const OF_VERDICT = [
-  ...["state", "ask_tell", "verdict", "verdict_detail", "metric", "best", "baseline", "interval", "texts"],
+  ...["state", "ask_tell", "verdict", "doubts", "metric", "best", "baseline", "interval", "texts"],
   ...["left_s", "replay", "trials", "trouble", "noise", "front", "next"],
 ];
 
@@ -95,20 +95,20 @@ function pick(study, ...names) {
 }
 
 function drawVerdict(study) {
-  const { metric, verdict_detail: detail, texts } = study;
+  const { metric, texts } = study;
   const better = metric?.direction === "maximize" ? "more is better" : "less is better";
   const [ratio, interval] = (texts?.gain ?? "").split(" (");
   const sure = interval ? `(${interval}` : study.interval ? null : "not confirmed yet";
   const measured = (text) => (text ? big(text, texts.of) : null);
   return [
     h("p", { class: study.trouble ? "sentence error" : "sentence" }, prose(study.verdict ?? noVerdict(study))),
-    detail?.doubt ? h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), detail.doubt) : null,
+    (study.doubts ?? []).map((doubt) => h("p", { class: "doubt" }, h("strong", {}, "Doubt: "), doubt)),
     facts([
       ["Best", measured(texts?.best)],
       ["Default", texts?.best ? measured(texts.default) : null],
       [ratioTitle(metric), texts?.gain ? big(ratio, sure) : null],
       ["Noise", study.noise],
-      ["Metric", metric ? `${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}` : null],
+      ["Metric", metric ? breakable(`${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}`) : null],
       ["Time left, about", study.left_s === null || study.replay ? null : duration(study.left_s)],
     ]),
     study.next ? h("p", { class: "next" }, h("strong", {}, "Next: "), prose(study.next)) : null,

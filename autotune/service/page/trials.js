@@ -2,7 +2,7 @@
 // the address, so that they can be linked, and are kept while a trial is shown.
 
 import { call, get, studyPath } from "./api.js";
-import { fill, h, onChange, setText, throttled } from "./dom.js";
+import { breakable, fill, h, onChange, setText, throttled } from "./dom.js";
 import { changes, configuration, coreTime, counted, plain, ratioTitle } from "./format.js";
 import { clearRefused, errorLine, field, options, scrolling, showRefused } from "./parts.js";
 import { saveFile } from "./saving.js";
@@ -222,7 +222,7 @@ export function openTrials(root, { name, here, study: first }) {
     states.value = wanted.state;
     sorting.value = `${wanted.sort} ${wanted.way}`;
     if (document.activeElement !== where) where.value = wanted.where;
-    for (const key of ["speed_up", "value"]) setText(heads.get(key).button, titleOf(key, study.metric));
+    for (const key of ["speed_up", "value"]) fill(heads.get(key).button, breakable(titleOf(key, study.metric)));
   }
 
   async function save(form) {

@@ -19,6 +19,7 @@ from autotune.formatting import quantity
 from autotune.records.limit import OF_EVERY_RUN
 from autotune.records.study import Run
 from autotune.results.export import as_csv
+from autotune.results.summary import Summary
 from autotune.results.trial_choice import TrialChoice
 from autotune.results.trial_columns import row_of, state_of, trial_columns
 from autotune.service.json_values import json_value
@@ -123,7 +124,7 @@ def routes(studies: Studies) -> APIRouter:
                 raise ProblemError(404, f"study {name!r} has no trial {trial}")
             runs = [run for run in studies.store(name).runs() if run.trial == trial]
             metrics = {one.name: one for one in (*OF_EVERY_RUN, *summary.definition.metrics)}
-            made = [TrialRun(**_run_fields(run, summary.standings.metric, metrics)) for run in runs]
+            made = [TrialRun(**_run_fields(run, summary, metrics)) for run in runs]
             return TrialDetail(trial=rows[0], made=made)
 
         # Not kept: the folders of runs, with their output, may be removed at any time.
@@ -132,7 +133,8 @@ def routes(studies: Studies) -> APIRouter:
     return router
 
 
-def _run_fields(run: Run, metric: Metric, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+def _run_fields(run: Run, summary: Summary, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    metric, is_replay = summary.standings.metric, summary.definition.replay
     outcome = run.outcome
     figures = {**job_metrics(outcome.usage, outcome.metered), **outcome.metrics}
     figures.pop(metric.name, None)
@@ -152,7 +154,7 @@ def _run_fields(run: Run, metric: Metric, metrics: Mapping[str, Metric]) -> dict
         "texts": {name: quantity(value, metrics.get(name, Metric(name, ""))) for name, value in figures.items()},
         "disturbance": outcome.disturbance.describe(),
         "message": outcome.message,
-        "commands": [shlex.join(command) for command in commands_of(run.job)],
+        "commands": [] if is_replay else [shlex.join(command) for command in commands_of(run.job)],
         **read_run_output(run),
     }
 
