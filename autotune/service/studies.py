@@ -413,6 +413,7 @@ class Studies:
             "metric": None,
             "trials": 0,
             "budget": entry.study.budget.most if entry is not None else None,
+            "configurations": None,
             "failures": {},
             **dict.fromkeys(("front", "baseline", "best", "fresh", "texts", "speed_up", "interval", "verdict")),
             "machine": "",
@@ -433,6 +434,10 @@ class Studies:
             fields["by"] = state.order.by or fields["by"]
         if state.order is not None and isinstance(state.order.trials, int):
             fields["budget"] = state.order.trials
+        # No session tries more than there are.
+        size = fields.pop("configurations")
+        if size is not None and fields["budget"] is not None:
+            fields["budget"] = min(fields["budget"], size)
         managed = snapshot.is_managed(name)
         return fields | {
             "name": name,

@@ -36,6 +36,7 @@ from autotune.statistics.standings import Standings
 from autotune.storage.readable_study import ReadableStudy, labels_of
 from autotune.storage.studies import StoredStudies
 from objectives.base import Metric
+from spaces import Space, SpaceError
 
 _KEPT = 64
 _KEPT_CHARTS = 512
@@ -44,6 +45,8 @@ _KEPT_CHARTS = 512
 _LONG_S = 0.5
 _SERVES = 4.0
 _KEPT_BRIEFS = 4096
+# The valid configurations of larger spaces are not counted for a list.
+_COUNTED = 10_000
 
 
 @dataclass
@@ -210,6 +213,16 @@ class StudySummaries:
             raise
 
 
+def _count_configurations(stored: Mapping[str, Any]) -> int | None:
+    """Return the number of valid configurations of a small space, which may be below the budget; None for others."""
+    try:
+        space = Space.from_dict(stored)
+    except SpaceError:
+        return None
+    size = space.size if space.raw_size <= _COUNTED else None
+    return size.value if size is not None and size.exact else None
+
+
 def brief_of(summary: Summary) -> dict[str, Any]:
     """Return the brief of a stored study, without its state."""
     definition, standings = summary.definition, summary.standings
@@ -221,6 +234,7 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "metric": metric_model(standings.metric),
         "trials": summary.finished,
         "budget": summary.study.budget.most,
+        "configurations": _count_configurations(definition.space),
         "failures": dict(standings.counts),
         "front": None if summary.front is None else len(summary.front.points),
         "baseline": None if baseline is None else without_rounding_error(standings.value(baseline)),

@@ -189,6 +189,18 @@ def test_a_study_whose_verdict_is_due_is_not_finished(studies, sqlite):
     assert (studies.brief("due").state, studies.brief("none better").state) == ("stopped", "finished")
 
 
+def test_a_study_that_has_tried_every_configuration_is_finished_below_its_budget(studies, sqlite):
+    space = small_space()
+    store = StudyStore.create(sqlite, "all", definition(space, study={"budget": {"trials": 500}}))
+    every = list(space.configurations())
+    for configuration in every[:-1]:
+        add_trial(store, space, configuration, took(3.0), worth=Observation(3.0))
+    found = studies.brief("all")
+    assert (found.state, found.trials, found.budget) == ("stopped", len(every) - 1, len(every))
+    add_trial(store, space, every[-1], took(4.0), worth=Observation(4.0))
+    assert studies.brief("all").state == "finished"
+
+
 def test_requests_at_once_start_no_more_studies_than_a_budget_allows(studies, monkeypatch):
     begin = threading.Barrier(6)
     started = AskTellStudies.submit
