@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from autotune.formatting import count_failures
+from autotune.formatting import count_failures, join_words
 from autotune.performance.regression.in_space import in_space
 from autotune.records.limit import Limit, Limits
 from autotune.records.measurement import Measured, Setting
@@ -121,11 +121,20 @@ class Validity:
         return np.where(works, 1.0, chances)
 
     def doubts(self, rows: Indices) -> tuple[str, ...]:
-        """Return a sentence on each proposal, of value indexes (n, p), that may well fail or give a wrong result."""
+        """Return sentences on the proposals, of value indexes (n, p), that may well fail or give a wrong result.
+
+        Proposals with the same chance, as neighbours have, share a sentence.
+        """
+        by_chance: dict[str, list[str]] = defaultdict(list)
+        for number, chance in enumerate(self.chances(rows).tolist(), start=1):
+            if chance < _DOUBTED_BELOW:
+                by_chance[f"{chance:.0%}"].append(str(number))
         return tuple(
-            f"proposal {number}: configurations near it {self._wrong}; the chance that it works is {chance:.0%}"
-            for number, chance in enumerate(self.chances(rows).tolist(), start=1)
-            if chance < _DOUBTED_BELOW
+            f"proposal {numbers[0]}: configurations near it {self._wrong}; the chance that it works is {chance}"
+            if len(numbers) == 1
+            else f"proposals {join_words(numbers)}: configurations near them {self._wrong}; the chance that each works "
+            f"is {chance}"
+            for chance, numbers in by_chance.items()
         )
 
     @property

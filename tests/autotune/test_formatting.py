@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.formatting import quantity
+from autotune.formatting import count_failures, quantity
 from objectives.base import Metric
 
 QUANTITIES = (
@@ -35,3 +35,8 @@ QUANTITIES = (
 @pytest.mark.parametrize(("value", "unit", "wanted"), QUANTITIES)
 def test_a_quantity_has_four_digits_and_the_prefix_that_suits_it(value, unit, wanted):
     assert quantity(value, Metric("it", unit, "minimize")) == wanted
+
+
+def test_kinds_of_failure_have_a_plural_where_they_are_nouns():
+    counts = {"application error": 2, "invalid result": 1, "timed out": 3}
+    assert count_failures(counts) == ["2 application errors", "1 invalid result", "3 timed out"]

@@ -421,6 +421,10 @@ def test_a_failure_of_another_machine_or_program_is_a_doubt(asked):
         assert any("proposal 1: configurations near it failed" in doubt for doubt in found.doubts)
         assert not found.promising
         assert not [line for line in found.grounds if "never proposed" in line]
+        near = [doubt for doubt in predict(asked, rows(asked, "earth") + elsewhere, 5).doubts if "near" in doubt]
+        assert any(doubt.startswith("proposals 1") for doubt in near)
+        # One sentence for each chance.
+        assert len({doubt.rpartition(" ")[2] for doubt in near}) == len(near) < 5
 
 
 @pytest.mark.slow

@@ -210,3 +210,10 @@ def test_figures_are_read_from_files_of_the_run(tmp_path):
     (tmp_path / "log").write_text("y=1\nbad luck\n")
     with pytest.raises(ApplicationError, match="bad luck"):
         found.measure(output(tmp_path))
+
+
+def test_of_a_long_pattern_a_message_has_the_beginning(tmp_path):
+    with pytest.raises(InvalidResult) as found:
+        Figure("energy", "b|" * 500 + r"(\S+)x").value(output(tmp_path, "y"))
+    assert "nothing matches 'b|b|" in str(found.value)
+    assert len(str(found.value)) < 200
