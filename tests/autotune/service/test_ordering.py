@@ -17,6 +17,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.supervision import DesiredState, Order, StateName, StudyState, Task
 from launchers import Usage
 from objectives.base import FailureKind, Metric
+from spaces import Integer, Space
 from tests.autotune.results.test_summary import verdict_on
 from tests.autotune.service.test_studies import catalogue, studies  # noqa: F401  fixtures
 from tests.support.fakes import SECONDS, definition, failed, small_space, took
@@ -27,9 +28,9 @@ def new(**fields):
     return NewStudy.model_validate(fields)
 
 
-def stored(sqlite, name, *outcomes, study="sleepy", trials=6):
+def stored(sqlite, name, *outcomes, study="sleepy", trials=6, space=None):
     made_of = {"name": study, "budget": {"trials": trials}}
-    space = small_space()
+    space = space or small_space()
     store = StudyStore.create(sqlite, name, definition(space, study=made_of))
     for configuration, outcome in zip(space.configurations(), outcomes, strict=False):
         worth = Observation(value=outcome.metrics["wall_s"]) if outcome.complete else Observation()
@@ -138,7 +139,7 @@ def test_another_like_it_has_the_same_options_and_a_free_name(studies, sqlite): 
 
 
 def test_one_that_is_too_large_to_be_asked_for_is_shown_and_starts_no_other(studies, sqlite):  # noqa: F811
-    stored(sqlite, "mine", took(3.0), trials=200_000)
+    stored(sqlite, "mine", took(3.0), trials=200_000, space=Space([Integer.range("np", 1, 10**6)]))
     detail = studies.detail("mine")
     assert (detail.again, detail.budget) == (None, 200_000)
     assert order_like(Order(study="sleepy", file=Path("/sleepy.toml"), name="mine", trials=200_000), ()) is None
