@@ -35,6 +35,25 @@ class SeriesKind(StrEnum):
         """The kind in one word."""
         return self.value or "tuning"
 
+    @property
+    def purpose(self) -> str:
+        """What the runs are for, as a user says it."""
+        return _PURPOSES.get(self, self.label)
+
+
+_PURPOSES = {
+    SeriesKind.SELECT: "choosing the winner",
+    SeriesKind.VERDICT: "the verdict",
+    SeriesKind.DUET: "the verdict, side by side",
+    SeriesKind.ABLATE: "ablation",
+    SeriesKind.SIMPLIFY: "ablation",
+    SeriesKind.WORKLOAD: "inputs of weight 0",
+    SeriesKind.CELL: "the decision table",
+    SeriesKind.SIZE: "right-sizing",
+    SeriesKind.WATCH: "watching the winner",
+    SeriesKind.ASIDE: "runs set aside",
+}
+
 
 @dataclass(frozen=True)
 class Series:

@@ -11,25 +11,12 @@ from autotune.batch.job_script import start_environment
 from autotune.execution.task import job_from_description
 from autotune.pictures.chart import Cell, Table
 from autotune.pictures.labels import count_noun
-from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.report.section import Code, Figures, Part, Section, Words
 from autotune.results.summary import Summary
 from launchers.mpi import recorded_flavour
 from launchers.mpi_command import mpi_argv
 
-_PURPOSES = {
-    SeriesKind.SELECT: "choosing the winner",
-    SeriesKind.VERDICT: "the verdict",
-    SeriesKind.DUET: "the verdict, side by side",
-    SeriesKind.ABLATE: "ablation",
-    SeriesKind.SIMPLIFY: "ablation",
-    SeriesKind.WORKLOAD: "inputs of weight 0",
-    SeriesKind.CELL: "the decision table",
-    SeriesKind.SIZE: "right-sizing",
-    SeriesKind.WATCH: "watching the winner",
-    SeriesKind.ASIDE: "runs set aside",
-}
 _LETTERS = 300
 _SESSIONS = 12
 
@@ -64,7 +51,7 @@ def _is_default(run: Run, summary: Summary) -> bool:
 
 def _dates(runs: Sequence[Run]) -> str:
     text = f"Report by autotune {__version__}. {count_noun(len(runs), 'run')}"
-    counts = Counter(_PURPOSES.get(run.series.kind, run.series.kind.label) for run in runs)
+    counts = Counter(run.series.kind.purpose for run in runs)
     if len(counts) > 1:
         text += f": {', '.join(f'{count} for {what}' for what, count in counts.items())}"
     started = sorted(run.started for run in runs if run.started)

@@ -140,7 +140,7 @@ def _run_fields(run: Run, summary: Summary, metrics: Mapping[str, Metric]) -> di
     figures.pop(metric.name, None)
     ended = outcome.failure.value if outcome.failure is not None else "capped" if outcome.capped else "complete"
     return {
-        "purpose": run.series.kind.label,
+        "purpose": run.series.kind.purpose,
         "state": ended,
         "value": outcome.metrics.get(metric.name),
         "bound": outcome.bound,
