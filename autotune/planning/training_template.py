@@ -47,7 +47,7 @@ class Training:
 
     @property
     def note(self) -> str:
-        """What the command was taken for, for the user."""
+        """A sentence that tells the user why the command counts as a training."""
         return (
             f"{self.steps.where} makes this a training: metric has to be the name of what it prints after each step; "
             "if only its time matters, see docs/own-program.md"

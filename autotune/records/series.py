@@ -37,7 +37,7 @@ class SeriesKind(StrEnum):
 
     @property
     def purpose(self) -> str:
-        """What the runs are for, as a user says it."""
+        """The purpose of the runs in plain words."""
         return _PURPOSES.get(self, self.label)
 
 

@@ -1,8 +1,8 @@
 """Slowdowns: how much worse the value of a run is because of others on the machine.
 
-The share of its time that others took from a run is measured. What that does to values differs: the time of a run
-suffers as a thread does, or more where ranks wait for each other, and the time of a kernel on a GPU not at all. So it
-is learnt from the repeated runs of the study (`sensitivity`).
+The share of its time that others took from a run is measured. The effect on values differs: the time of a run suffers
+as a thread does, or more where ranks wait for each other, and the time of a kernel on a GPU not at all. So it is learnt
+from the repeated runs of the study (`sensitivity`).
 """
 
 from math import log
@@ -20,15 +20,15 @@ class Slowdowns:
     """The slowdowns of a study's runs by others.
 
     Attributes:
-        effect: The power of what a thread suffers that is taken for what values suffer. It is set from outside, since
-            all that was computed with it changes, too.
+        effect: How strongly values suffer, as a power of the slowdown of a thread. `Standings` sets it, since every
+            value that was computed with it changes, too.
     """
 
     def __init__(self, metric: Metric) -> None:
         """Start without runs.
 
-        Before anything was repeated under load, times and rates of a run are thought to suffer as a thread does, and
-        figures that measure something else, such as the time of a part of it, not at all.
+        Before anything was repeated under load, times and rates of a run (by the kind of the metric) are expected to
+        suffer as a thread does, and other figures not at all.
         """
         self._metric = metric
         self._prior = 1.0 if metric.is_pace and metric.kind != "other" else 0.0
