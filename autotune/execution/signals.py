@@ -1,15 +1,20 @@
 """Signals: SIGUSR1 pauses a session, SIGTERM ends it as Ctrl-C does."""
 
+import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 
 from autotune.errors import PausedError
 
 # Cleaning up takes seconds, and a second signal within this time must not interrupt it.
 _QUIET_S = 30.0
+_AGAIN_S = 0.05
 
 
 class Pause:
@@ -65,14 +70,53 @@ def pausable() -> Iterator[Pause]:
         signal.signal(signal.SIGUSR1, before)
 
 
-def stop_at_sigterm(clock: Callable[[], float] = time.monotonic) -> None:
-    """Make SIGTERM the same as Ctrl-C; ignore further signals while the session cleans up."""
-    quiet_until = clock()
+class _Stop:
+    """The handler of SIGTERM: it raises KeyboardInterrupt, and ignores further signals while the session cleans up."""
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        nonlocal quiet_until
-        if clock() >= quiet_until:
-            quiet_until = clock() + _QUIET_S
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._quiet_until = clock()
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        if self._clock() >= self._quiet_until:
+            self._quiet_until = self._clock() + _QUIET_S
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, stop)
+    def forget(self) -> None:
+        """Act on the next signal as on the first."""
+        self._quiet_until = self._clock()
+
+
+def stop_at_sigterm(clock: Callable[[], float] = time.monotonic) -> None:
+    """Make SIGTERM the same as Ctrl-C; ignore further signals while the session cleans up."""
+    signal.signal(signal.SIGTERM, _Stop(clock))
+    _repeat_lost_signals()
+
+
+@cache
+def _repeat_lost_signals() -> None:
+    """Send a signal again if Python dropped what its handler raised, as it does while it frees an object."""
+    before = sys.unraisablehook
+
+    def notice(lost: "sys.UnraisableHookArgs") -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            number = signal.SIGTERM
+        elif isinstance(lost.exc_value, PausedError):
+            number = signal.SIGUSR1
+        else:
+            before(lost)
+            return
+        # Not from here: what is raised now would be dropped, too.
+        timer = threading.Timer(_AGAIN_S, _send_again, (number,))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = notice
+
+
+def _send_again(number: signal.Signals) -> None:
+    handler = signal.getsignal(number)
+    if isinstance(handler, _Stop):
+        handler.forget()
+    if callable(handler):
+        os.kill(os.getpid(), number)

@@ -159,6 +159,35 @@ def test_cleaning_up_is_not_interrupted_by_who_asks_again():
         signal.signal(signal.SIGTERM, before)
 
 
+LOST = """
+import os, signal, sys, time
+from autotune.execution.signals import Pause, pausable, stop_at_sigterm
+class Freed:
+    def __del__(self):
+        os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+        sum(range(10))
+stop_at_sigterm()
+with pausable() as pause:
+    try:
+        with pause.waiting():
+            Freed()
+            print("lost")
+            time.sleep(60)
+    except BaseException as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [("SIGTERM", "KeyboardInterrupt"), ("SIGINT", "KeyboardInterrupt"), ("SIGUSR1", "PausedError")],
+)
+def test_a_signal_that_comes_while_python_frees_an_object_is_not_lost(number, raised):
+    ended = subprocess.run([sys.executable, "-c", LOST, number], capture_output=True, text=True, timeout=50, check=True)
+    assert ended.stdout.split() == ["lost", raised]
+    assert ended.stderr == ""
+
+
 @pytest.mark.full
 def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
     with held_session(tmp_path, "--trials", "100") as session:
