@@ -1,5 +1,6 @@
 """Summaries of stored studies, in the forms that the service answers. Each is cached until its study changes."""
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -213,10 +214,14 @@ class StudySummaries:
             raise
 
 
-def _count_configurations(stored: Mapping[str, Any]) -> int | None:
-    """Return the number of valid configurations of a small space, which may be below the budget; None for others."""
+@lru_cache(maxsize=_KEPT)
+def _count_configurations(stored: str) -> int | None:
+    """Return the number of valid configurations of a small space, which may be below the budget; None for others.
+
+    A study's brief is made again after each of its runs, and its space, as JSON, stays the same.
+    """
     try:
-        space = Space.from_dict(stored)
+        space = Space.from_dict(json.loads(stored))
     except SpaceError:
         return None
     size = space.size if space.raw_size <= _COUNTED else None
@@ -234,7 +239,7 @@ def brief_of(summary: Summary) -> dict[str, Any]:
         "metric": metric_model(standings.metric),
         "trials": summary.finished,
         "budget": summary.study.budget.most,
-        "configurations": _count_configurations(definition.space),
+        "configurations": _count_configurations(json.dumps(definition.space)),
         "failures": dict(standings.counts),
         "front": None if summary.front is None else len(summary.front.points),
         "baseline": None if baseline is None else without_rounding_error(standings.value(baseline)),
