@@ -135,7 +135,7 @@ class _Comparison:
         subject = f"what each option of trial {self.winner.number} is worth"
         table = self._rounds(Series.ablate(self.winner.number), tuple(sides), subject).run_until(rounds)
         first, *others = (
-            self._reading(metric, moves, replace(table, metric=metric.name), rounds) for metric in self.metrics
+            self._reading(metric, moves, replace(table, metric=metric), rounds) for metric in self.metrics
         )
         return replace(first, further=tuple(others))
 
@@ -181,8 +181,8 @@ class _Comparison:
                 one,
                 dropped=tuple(dropped),
                 simplified=dict(configuration),
-                over_default=self._ratio(replace(table, metric=metric.name), metric, 0, side),
-                over_winner=self._ratio(replace(table, metric=metric.name), metric, 1, side),
+                over_default=self._ratio(replace(table, metric=metric), metric, 0, side),
+                over_winner=self._ratio(replace(table, metric=metric), metric, 1, side),
                 breaks=broken,
             )
             for metric, one in zip(self.metrics, result.by_metric, strict=True)

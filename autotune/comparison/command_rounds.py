@@ -311,7 +311,7 @@ class CommandRounds:
     @property
     def comparison(self) -> CommandComparison:
         """The present state."""
-        table, fresh = (RoundTable(self.sides, dict(self._made[one]), ELAPSED.name) for one in (_ROUNDS, _FRESH))
+        table, fresh = (RoundTable(self.sides, dict(self._made[one]), ELAPSED) for one in (_ROUNDS, _FRESH))
         of_two = len(self.sides) == 2
         return CommandComparison(table, table if of_two else fresh, self._best, tuple(self._aside), self._settings)
 
@@ -350,7 +350,7 @@ class CommandRounds:
 
     def _run_round(self, series: Series, among: Sequence[int]) -> None:
         """Run a round; every second one is the mirror image of the one before, so that a side is early as often."""
-        number, table = self._count(series), RoundTable(self.sides, self._made[series], ELAPSED.name)
+        number, table = self._count(series), RoundTable(self.sides, self._made[series], ELAPSED)
         if number % 2 == 0:
             self._order = [among[int(place)] for place in self.rng.permutation(len(among))]
         for side in self._order if number % 2 == 0 else self._order[::-1]:

@@ -238,7 +238,7 @@ def run_pairs(
 
 
 def _with_pairs(verdict: Verdict, table: RoundTable, inputs: Sequence[MixedInput]) -> Verdict:
-    by_input = {one.name: tuple(replace(table, metric=one.target.name).pairs(0, 1)) for one in inputs}
+    by_input = {one.name: tuple(replace(table, metric=one.target).pairs(0, 1)) for one in inputs}
     nodes = tuple(table.nodes(0, 1)) if table.over_nodes else ()
     pairs, abreast = tuple(table.pairs(0, 1)), table.overlap()
     failures = tuple(table.named_failures((1, 0)))

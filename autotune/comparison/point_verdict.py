@@ -143,8 +143,8 @@ def point_verdict(
     if default is None or default.number == point.number:
         return None
     series, sides = Series.verdict(point.number), (Side.of(default, "default"), Side.of(point, f"trial {point.number}"))
-    table = RoundTable.of(sides, (run for run in runs if run.series == series), metrics[0].name)
-    compared = tuple(MetricPairs(one, tuple(replace(table, metric=one.name).pairs(0, 1))) for one in metrics)
+    table = RoundTable.of(sides, (run for run in runs if run.series == series), metrics[0])
+    compared = tuple(MetricPairs(one, tuple(replace(table, metric=one).pairs(0, 1))) for one in metrics)
     failures = tuple(table.named_failures((1, 0)))
     unreliable = not (table.is_reliable(0) and table.is_reliable(1))
     limits = limits_in_pairs(runs, standings, series, point.number)

@@ -1,12 +1,19 @@
-"""The sides of a comparison, and their runs by rounds."""
+"""The sides of a comparison, and their runs by rounds.
+
+Sides are compared by their values without what others took from the runs: on a busy machine the runs of a pair suffer
+differently, and their measured values compare the neighbours.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 from typing import Self
 
 from autotune.records.study import Run, TrialRecord
+from autotune.statistics.slowdowns import Slowdowns
 from autotune.statistics.verdict import FAILED_OFTEN
+from objectives.base import Metric
 from spaces import Configuration
 
 
@@ -31,33 +38,46 @@ class RoundTable:
     Attributes:
         sides: The configurations.
         runs: The runs by (round, side).
-        metric: The name of the metric to compare.
+        metric: The metric to compare.
         over_nodes: Whether the rounds use several nodes; a pair then counts only if both runs used the same node.
     """
 
     sides: tuple[Side, ...]
     runs: Mapping[tuple[int, int], Run]
-    metric: str
+    metric: Metric
     over_nodes: bool = False
 
     @classmethod
-    def of(cls, sides: tuple[Side, ...], runs: Iterable[Run], metric: str, *, over_nodes: bool = False) -> Self:
+    def of(cls, sides: tuple[Side, ...], runs: Iterable[Run], metric: Metric, *, over_nodes: bool = False) -> Self:
         """Return the table of those `runs` of one series that are of the sides' configurations."""
         places = {frozenset(side.configuration.items()): index for index, side in enumerate(sides)}
         placed = ((run, places.get(frozenset(run.configuration.items()))) for run in runs)
         return cls(sides, {(run.round, side): run for run, side in placed if side is not None}, metric, over_nodes)
 
     def values(self, side: int) -> dict[int, float]:
-        """Return the values of the metric of one side, by round."""
+        """Return the values of the metric of one side as measured, by round."""
+        return {number: run.outcome.metrics[self.metric.name] for number, run in self._measured(side).items()}
+
+    def undisturbed(self, side: int) -> dict[int, float]:
+        """Return the values of the metric of one side without what others took from its runs, by round."""
+        return {number: self._slowdowns.undisturbed(run.outcome) for number, run in self._measured(side).items()}
+
+    def _measured(self, side: int) -> dict[int, Run]:
         return {
-            number: run.outcome.metrics[self.metric]
-            for (number, other), run in sorted(self.runs.items())
-            if other == side and run.outcome.complete and self.metric in run.outcome.metrics
+            number: run
+            for (number, other), run in sorted(self.runs.items(), key=lambda item: item[0])
+            if other == side and run.outcome.complete and self.metric.name in run.outcome.metrics
         }
 
+    @cached_property
+    def _slowdowns(self) -> Slowdowns:
+        sides = range(len(self.sides))
+        return Slowdowns.learnt(self.metric, ([run.outcome for run in self.runs_of(side)] for side in sides))
+
     def side_values(self) -> list[tuple[int, int, float]]:
-        """Return (side, round, value) for every run that counts in the comparison of the sides."""
-        return [(side, number, value) for side in range(len(self.sides)) for number, value in self.values(side).items()]
+        """Return (side, round, undisturbed value) for every run that counts in the comparison of the sides."""
+        sides = range(len(self.sides))
+        return [(side, number, value) for side in sides for number, value in self.undisturbed(side).items()]
 
     def runs_of(self, side: int) -> list[Run]:
         """Return the runs of one side, by round."""
@@ -75,8 +95,8 @@ class RoundTable:
         return {name: median(metrics[name] for metrics in runs if name in metrics) for name in sorted(names)}
 
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
-        """Return the values of two sides in the rounds where both have one."""
-        first_values, second_values = self.values(first), self.values(second)
+        """Return the undisturbed values of two sides in the rounds where both have one."""
+        first_values, second_values = self.undisturbed(first), self.undisturbed(second)
         return [(first_values[number], second_values[number]) for number in self._rounds_with_both(first, second)]
 
     def nodes(self, first: int, second: int) -> list[str]:

@@ -110,7 +110,7 @@ class ComparisonRounds:
         """Return the stored runs of this series."""
         runs = (run for run in self.store.runs() if run.series == self.series)
         over_nodes = bool(self._nodes()) or self._looks_for_nodes
-        return RoundTable.of(self.sides, runs, self.standings.metric.name, over_nodes=over_nodes)
+        return RoundTable.of(self.sides, runs, self.standings.metric, over_nodes=over_nodes)
 
     @property
     def _looks_for_nodes(self) -> bool:

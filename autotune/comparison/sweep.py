@@ -83,7 +83,7 @@ def leaders(
     found = []
     for place, competitors in groups.items():
         sides = [(label, side) for label, side in competitors if table.values(side)]
-        ranked = sorted(sides, key=lambda one: fmean(map(log, table.values(one[1]).values())))
+        ranked = sorted(sides, key=lambda one: fmean(map(log, table.undisturbed(one[1]).values())))
         if metric.direction == "maximize":
             ranked.reverse()
         if len(ranked) == 1:
@@ -373,7 +373,7 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
     side = None if configuration is None else table.side_of(configuration)
     if side is None:
         return point
-    runs, failures, reference = len(table.values(side)), table.failures(side), table.values(0)
+    runs, failures, reference = len(table.values(side)), table.failures(side), table.undisturbed(0)
     why = failures[-1] if failures and not runs else ""
     known = {**vars(point), "runs": runs, "why": why, "broken": broken[side]}
     pairs = table.pairs(0, side)

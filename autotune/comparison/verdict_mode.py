@@ -1,16 +1,16 @@
 """The mode of a verdict: choose whether its pairs run in turns or side by side, and give the reason.
 
-Pairs run in turns, unless other processes use the machine: a load disturbs both runs of a duet alike.
+Pairs run in turns, unless other processes use the machine so that pairs in turns differ by more than suits the
+verdict, even without what was taken from their runs: a load disturbs both runs of a duet alike.
 
 The two runs of a duet share caches, memory bandwidth and the power of the processor. If that slows them, a duet does
-not measure what runs alone do. `Slowdown` estimates this effect. It excludes the time that other processes took from a
-run, since that is noise of the machine and not an effect of the duet.
+not measure what runs alone do. `Slowdown` estimates this effect.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, log, sqrt
-from statistics import fmean, variance
+from math import exp, expm1, log, sqrt
+from statistics import fmean, stdev, variance
 
 from autotune.comparison.duets import Duets, NoDuetError
 from autotune.comparison.round_table import RoundTable
@@ -18,16 +18,15 @@ from autotune.comparison.rounds import ComparisonRounds
 from autotune.comparison.time_left import run_s
 from autotune.coordination.run_manager import RunManager
 from autotune.held_folders import temporary_folder
-from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
-from autotune.statistics.verdict import PairsMode, Verdict
+from autotune.statistics.verdict import PairsMode, Verdict, precise_enough
 from autotune.studyfile import VerdictMode, VerdictSection
 from launchers import Resources
-from objectives.base import Context, Metric
+from objectives.base import Context
 from spaces import Configuration
 
-# The number of pairs tried in each mode to see whether the runs of a duet slow each other.
+# The number of pairs tried in each mode to see how they differ, and whether the runs of a duet slow each other.
 _TRIED = 4
 # If two runs share less than this part of the longer run's time, they share few of their disturbances.
 _LEAST_ABREAST = 0.5
@@ -35,6 +34,8 @@ LEAST_RUNS = 3
 """With fewer runs their spread cannot be estimated."""
 # One-sided level for each of the two sides: together they look slower by chance in 5 % of the studies.
 _SURE = 0.975
+# An interval reaches about this number of standard errors to either side.
+_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ class Slowdown:
         return f"{self.label} {exp(self.middle):.3f}"
 
 
-def slowdowns(alone: RoundTable, duets: RoundTable, metric: Metric, most: int) -> tuple[Slowdown, ...]:
+def slowdowns(alone: RoundTable, duets: RoundTable, most: int) -> tuple[Slowdown, ...]:
     """Return the slowdown of each side in its first `most` rounds; empty if a side has too few runs."""
     found = []
     for side in range(len(alone.sides)):
-        before, after = ([_cost(one, metric) for one in _first(table, side, most)] for table in (alone, duets))
+        before, after = (_costs(table, side, most) for table in (alone, duets))
         logs = [after_log - before_log for before_log, after_log in zip(before, after, strict=False)]
         if len(logs) < LEAST_RUNS:
             return ()
@@ -86,16 +87,25 @@ def slowdowns(alone: RoundTable, duets: RoundTable, metric: Metric, most: int) -
     return tuple(Slowdown(side.label, logs, pooled, degrees) for side, logs in zip(alone.sides, found, strict=True))
 
 
-def _first(table: RoundTable, side: int, most: int) -> Sequence[Outcome]:
-    numbers = sorted({number for number, _ in table.runs})[:most]
-    runs = [table.runs[number, side] for number in numbers if (number, side) in table.runs]
-    return [run.outcome for run in runs if run.outcome.complete]
+def _costs(table: RoundTable, side: int, most: int) -> Sequence[float]:
+    """Return the logarithms of a side's costs in the first `most` rounds."""
+    values = table.undisturbed(side)
+    first = sorted({number for number, _ in table.runs})[:most]
+    return [table.metric.cost(log(values[number])) for number in first if number in values]
 
 
-def _cost(outcome: Outcome, metric: Metric) -> float:
-    """Return the logarithm of a run's cost, without the time that other processes took from it."""
-    slowdown = outcome.disturbance.slowdown if metric.is_pace else 0.0
-    return metric.cost(log(outcome.metrics[metric.name])) - slowdown
+def _logs(table: RoundTable) -> Sequence[float]:
+    """Return the logarithms of how many times better the second of each of the pairs tried is."""
+    return [table.metric.cost(log(first / second)) for first, second in table.pairs(0, 1)[:_TRIED]]
+
+
+def _suffice(logs: Sequence[float], settings: VerdictSection) -> bool:
+    """Whether the usual number of pairs that differ as these do is expected to be precise enough."""
+    if len(logs) < LEAST_RUNS:
+        return False
+    middle = exp(fmean(logs))
+    enough = precise_enough((middle, middle, middle), settings.precision, settings.of_gain)
+    return expm1(_ERRORS * stdev(logs) / sqrt(settings.pairs)) <= enough
 
 
 @dataclass(frozen=True)
@@ -121,7 +131,8 @@ def choose_mode(
 ) -> ChosenMode:
     """Choose the mode in which the winner is compared with the default.
 
-    With `auto` on a machine that others use, run a few pairs in both modes first; the pairs of the chosen mode count.
+    With `auto` on a machine that others use, run a few pairs in turns first, and if they differ too much, a few side by
+    side; the pairs of the chosen mode count.
 
     Args:
         rounds: Interleaved rounds of the default and the winner.
@@ -143,17 +154,18 @@ def choose_mode(
     times_s = sorted(run_s(one.runs) for one in (default, winner))
     if times_s[0] < _LEAST_ABREAST * times_s[1]:
         return ChosenMode.in_turns(rounds, "the longer run would be alone for most of its time in a duet")
-    manager.display.line(f"trying {_TRIED} pairs in turns and {_TRIED} side by side")
+    in_turns = rounds.run_until(_TRIED)
+    if not duets.table().runs and _suffice(_logs(in_turns), settings):
+        return ChosenMode(rounds)
+    manager.display.line(f"these pairs differ much: trying {_TRIED} side by side")
     try:
         duets.check(duets.table())
-        for count in range(1, _TRIED + 1):
-            for tried in (rounds, duets)[:: 1 if count % 2 else -1]:
-                replace(tried, most=_TRIED).run_until(count)
+        abreast = replace(duets, most=_TRIED).run_until(_TRIED)
     except NoDuetError as error:
         return ChosenMode.in_turns(rounds, error.why)
-    found = slowdowns(rounds.table(), duets.table(), rounds.standings.metric, _TRIED)
-    slower = not found or any(one.is_more_than(settings.precision) for one in found)
-    return _report(ChosenMode(rounds if slower else duets, why_mode(found, slower=slower)))
+    if why := why_not_duets(in_turns, abreast, settings.precision):
+        return ChosenMode.in_turns(rounds, why)
+    return _report(ChosenMode(duets, f"these pairs differ less than those in turns ({_differ(abreast, in_turns)})"))
 
 
 def rounds_in_mode(rounds: ComparisonRounds, mode: VerdictMode) -> ComparisonRounds:
@@ -164,13 +176,26 @@ def rounds_in_mode(rounds: ComparisonRounds, mode: VerdictMode) -> ComparisonRou
     return rounds if any(lacks) else Duets.of(rounds, rounds.series)
 
 
-def why_mode(found: Sequence[Slowdown], *, slower: bool) -> str:
-    """Return in words why one mode was chosen after pairs were tried in both."""
+def why_not_duets(in_turns: RoundTable, abreast: RoundTable, hidden: float) -> str:
+    """Return why duets are worse than pairs in turns, after a few of both; empty if they are better.
+
+    A slowdown that is not larger than `hidden` (relative) may be overlooked.
+    """
+    found = slowdowns(in_turns, abreast, _TRIED)
     if not found:
-        return "too few of the runs that were tried side by side worked"
-    figures = ", ".join(one.words() for one in found)
-    found_out = "slow each other" if slower else "do not slow each other beyond the noise"
-    return f"side by side the two {found_out}: {figures} times as slow as alone"
+        return "too few of the runs that were tried worked"
+    if len(_logs(abreast)) < LEAST_RUNS:
+        return "the runs are too short for a duet"
+    if any(one.is_more_than(hidden) for one in found):
+        figures = ", ".join(one.words() for one in found)
+        return f"side by side the two slow each other: {figures} times as slow as alone"
+    if stdev(_logs(abreast)) >= stdev(_logs(in_turns)):
+        return f"pairs side by side do not differ less ({_differ(abreast, in_turns)})"
+    return ""
+
+
+def _differ(*tables: RoundTable) -> str:
+    return " against ".join(f"{expm1(stdev(_logs(table))):.1%}" for table in tables)
 
 
 def _is_busy(manager: RunManager) -> bool:

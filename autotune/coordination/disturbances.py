@@ -31,7 +31,7 @@ NOISE = "AUTOTUNE_NOISE"
 # Seconds lost to other processes. Any program that starts causes shorter losses, so these are ignored.
 _LEAST_LOST_S = 0.05
 # At least this many seconds may be lost, even in a short study.
-_LEAST_PATIENCE_S = 60.0
+_LEAST_PATIENCE_S = 10.0
 # This many disturbed runs are repeated, however few runs count.
 _FREE = 3
 # A machine is busy if others disturbed at least half of the last runs, up to this number.
@@ -66,7 +66,7 @@ class Patience:
     """The time that a session may lose to other processes; then disturbed runs count.
 
     Lost time is what they took from runs, the time of runs that do not count, and waiting. The study as a whole may
-    take `times` as long as on a quiet machine, or a minute longer.
+    take `times` as long as on a quiet machine, or ten seconds longer.
 
     Attributes:
         runs: Number of runs that the study needs on a quiet machine.
@@ -113,7 +113,7 @@ class Disturbances:
         again: How many runs are repeated for each run that counts, beyond a few that always are.
         line: Shows a message to the user.
         patience: The time that may be lost to other processes; when it is used up, disturbed runs count.
-        suspects: Whether the machine may be busy: at the start, and after each disturbed run.
+        suspects: Whether the machine may be busy: after each disturbed run, and before any if they are refused.
     """
 
     metric: Metric
@@ -121,12 +121,16 @@ class Disturbances:
     again: float = 0.5
     line: Callable[[str], None] = lambda _: None
     patience: Patience | None = None
-    suspects: bool = field(default=True, init=False)
+    suspects: bool = field(init=False)
     _observed: list[ObservedRun] = field(default_factory=list, init=False)
     _counted: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0}, init=False)
     _aside: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0}, init=False)
     _never_quiet: dict[bool, bool] = field(default_factory=lambda: {True: False, False: False}, init=False)
     _lately: deque[bool] = field(default_factory=lambda: deque(maxlen=_LATELY), init=False)
+
+    def __post_init__(self) -> None:
+        """Start without a disturbed run."""
+        self.suspects = self.mode == "refuse"
 
     @classmethod
     def of(

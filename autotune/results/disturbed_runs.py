@@ -86,8 +86,8 @@ def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> 
     if shares and median(shares) >= NOTABLE_SHARE:
         threads = "; programs with many threads lose most" if median(shares) >= _MOST_LOSE else ""
         doubts.append(
-            f"others took {median(shares):.0%} of these runs' time (median): this is the gain beside them, not on a "
-            f"quiet machine{threads}"
+            f"others took {median(shares):.0%} of these runs' time (median): its effect is subtracted, but on a quiet "
+            f"machine the gain may be another{threads}"
         )
         doubts += filter(None, [next(filter(None, (spinning_ranks(run.job) for run in counted)), "")])
     if unknown:

@@ -5,10 +5,11 @@ as a thread does, or more where ranks wait for each other, and the time of a ker
 from the repeated runs of the study (`sensitivity`).
 """
 
-from math import log
+from collections.abc import Hashable, Iterable
+from math import exp, log
+from typing import Self
 
 from autotune.records.outcome import Outcome
-from autotune.records.study import TrialRecord
 from autotune.statistics.sensitivity import ObservedRun, sensitivity
 from launchers.noise.disturbance import NOTABLE_SHARE, Disturbance
 from objectives.base import Metric
@@ -17,7 +18,7 @@ _NOTABLE = Disturbance(taken_share=NOTABLE_SHARE).slowdown
 
 
 class Slowdowns:
-    """The slowdowns of a study's runs by others.
+    """The slowdowns of runs by others.
 
     Attributes:
         effect: How strongly values suffer, as a power of the slowdown of a thread. `Standings` sets it, since every
@@ -32,31 +33,54 @@ class Slowdowns:
         """
         self._metric = metric
         self._prior = 1.0 if metric.is_pace and metric.kind != "other" else 0.0
-        self._repeated: dict[int, list[ObservedRun]] = {}
+        self._repeated: dict[Hashable, list[ObservedRun]] = {}
         self.effect = self._prior
 
-    def put(self, trial: TrialRecord) -> None:
-        """Replace the runs of a trial."""
-        self._repeated.pop(trial.number, None)
-        values = ((outcome, outcome.measured.get(self._metric.name)) for outcome in trial.outcomes)
+    def put(self, configuration: Hashable, outcomes: Iterable[Outcome]) -> None:
+        """Replace the runs of a configuration."""
+        self._repeated.pop(configuration, None)
+        values = ((outcome, outcome.measured.get(self._metric.name)) for outcome in outcomes)
         observed = [
-            ObservedRun(trial.number, self._metric.cost(log(value)), outcome.disturbance.taken_share)
+            ObservedRun(configuration, self._metric.cost(log(value)), outcome.disturbance.taken_share)
             for outcome, value in values
             if value is not None and value > 0.0 and outcome.disturbance.taken_share is not None
         ]
         if len(observed) > 1:
-            self._repeated[trial.number] = observed
+            self._repeated[configuration] = observed
+
+    @property
+    def were_seen(self) -> bool:
+        """Whether others took a notable share of a run that counts."""
+        return any(run.taken > NOTABLE_SHARE for runs in self._repeated.values() for run in runs)
+
+    @classmethod
+    def learnt(cls, metric: Metric, runs: Iterable[Iterable[Outcome]]) -> Self:
+        """Return the slowdowns with the effect that `runs` speak for, given those of each configuration."""
+        slowdowns = cls(metric)
+        for configuration, outcomes in enumerate(runs):
+            slowdowns.put(configuration, outcomes)
+        slowdowns.effect = slowdowns.estimate()
+        return slowdowns
 
     def estimate(self) -> float:
         """Return the effect that the runs so far speak for, to a tenth."""
-        runs = [run for of_trial in self._repeated.values() for run in of_trial]
-        if not self._metric.is_pace or not any(run.taken > NOTABLE_SHARE for run in runs):
+        if not self._metric.is_pace or not self.were_seen:
             return self._prior
+        runs = [run for repeated in self._repeated.values() for run in repeated]
         return max(0.0, round(sensitivity(runs, self._prior).effect, 1))
 
     def of(self, outcome: Outcome) -> float:
         """Return the logarithm of how many times worse a run's value is because of others."""
         return self.effect * excess(outcome)
+
+    def undisturbed(self, outcome: Outcome) -> float:
+        """Return the metric of a complete run without what others took from it; as measured if they took little from
+        every run.
+        """
+        value = outcome.metrics[self._metric.name]
+        if value <= 0.0 or not self.were_seen:
+            return value
+        return exp(self._metric.cost(self._metric.cost(log(value)) - self.effect * outcome.disturbance.slowdown))
 
 
 def excess(outcome: Outcome) -> float:

@@ -96,7 +96,7 @@ class Standings:
         elif self._first is None or trial.number < self._first:
             self._first = trial.number
         self._trials[trial.number] = trial
-        self._slowdowns.put(trial)
+        self._slowdowns.put(trial.number, trial.outcomes)
         self._samples.put(trial.number, self._samples_of(trial))
         self.limits.put(trial)
         self._count(trial, 1)
@@ -204,8 +204,11 @@ class Standings:
 
     @property
     def tuned_default(self) -> list[float]:
-        """The values of the default configuration from tuning."""
-        return [] if self.baseline is None else self.baseline.measured(self.metric.name)
+        """The values of the default configuration from tuning, without what others took from its runs."""
+        if self.baseline is None:
+            return []
+        outcomes = (outcome for outcome in self.baseline.outcomes if self.metric.name in outcome.metrics)
+        return [self.from_log(self._log_of(outcome, undisturbed=True)) for outcome in outcomes]
 
     @property
     def measured(self) -> list[TrialRecord]:

@@ -10,7 +10,7 @@ import pytest
 from autotune.comparison.findings import InputComparison, Worth
 from autotune.comparison.limit_verdict import LimitVerdict
 from autotune.comparison.point_verdict import MetricPairs, PointVerdict
-from autotune.comparison.verdict_mode import why_mode
+from autotune.comparison.verdict_mode import choose_mode, why_not_duets
 from autotune.performance.warm_start import WarmStart
 from autotune.records.limit import Breach, breaks
 from autotune.results.disturbed_runs import taken_doubt
@@ -32,7 +32,8 @@ SPEAKERS = (
     Verdict.sentence,
     Verdict.comparison,
     Verdict.pairs_text,
-    why_mode,
+    why_not_duets,
+    choose_mode,
     LimitVerdict.sentence,
     LimitVerdict.limits_text,
     Breach.__str__,

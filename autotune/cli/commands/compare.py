@@ -279,7 +279,7 @@ def _notes(found: "CommandComparison") -> list[str]:
         notes.append(f"aside: {len(found.aside)} disturbed runs do not count and were made again")
     if taken and median(taken) >= _NOTABLE:
         notes.append(
-            f"taken: others took {median(taken):.0%} of these runs' time (median): this compares them beside the others"
+            f"taken: others took {median(taken):.0%} of these runs' time (median): the ratio is of times without that"
         )
     return notes
 

@@ -10,6 +10,7 @@ from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 from autotune.statistics.verdict import FAILED_OFTEN
 from autotune.studyfile.definition import Definition
+from objectives.base import Metric
 
 # An interrupted check continues within this time; later a new check begins.
 _ONE_DAY = timedelta(hours=24)
@@ -46,7 +47,7 @@ class Check:
         return len(self.pairs) < pairs and now - datetime.fromisoformat(self.started) < _ONE_DAY
 
 
-def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str) -> list[Check]:
+def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: Metric) -> list[Check]:
     """Return the checks of a winner in their order.
 
     Runs that were started together and hardly overlapped count as a pair in turns.

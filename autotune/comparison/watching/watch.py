@@ -54,7 +54,7 @@ class Watch:
     @property
     def checks(self) -> list[Check]:
         """The checks so far, the oldest first."""
-        return checks_of(self.store.runs(), self._sides, self.standings.metric.name)
+        return checks_of(self.store.runs(), self._sides, self.standings.metric)
 
     @property
     def pairs(self) -> int:

@@ -90,7 +90,7 @@ def test_disturbances_of_both_runs_of_a_duet_cancel(tmp_path):
     runs = {(number, 0): slow * 2.0 for number, _, slow in rows}
     runs |= {(number, side): slow * (1.5 if side == 1 else 1.0) for number, side, slow in rows}
     kept = {place: Run({}, 0, Series.select([1, 2]), outcome=took(seconds)) for place, seconds in runs.items()}
-    measured = DuetTable(sides, kept, "wall_s").side_values()
+    measured = DuetTable(sides, kept, SECONDS).side_values()
     usual = 3.0  # the median of the first side
     assert measured == [
         (1, 0, pytest.approx(0.75 * usual)),

@@ -101,7 +101,7 @@ def test_work_that_is_no_whole_number_gives_strong_scaling_only_and_a_remark(wor
 def test_before_any_run_there_is_no_scaling():
     sides = (Side("np=1", {"np": 1}), Side("np=2", {"np": 2}))
     scaled = ScalingVariants({1: {"np": 1}, 2: {"np": 2}}, {})
-    assert scaled.points(RoundTable(sides, {}, SECONDS.name), (SECONDS,), 0.95) == ()
+    assert scaled.points(RoundTable(sides, {}, SECONDS), (SECONDS,), 0.95) == ()
 
 
 def test_missing_metrics_are_reported_and_the_others_shown(tmp_path):
