@@ -157,13 +157,17 @@ def choose_mode(
     in_turns = rounds.run_until(_TRIED)
     if not duets.table().runs and _suffice(_logs(in_turns), settings):
         return ChosenMode(rounds)
-    manager.display.line(f"these pairs differ much: trying {_TRIED} side by side")
+    return _try_duets(rounds, duets, in_turns, settings.precision)
+
+
+def _try_duets(rounds: ComparisonRounds, duets: Duets, in_turns: RoundTable, hidden: float) -> ChosenMode:
+    rounds.manager.display.line(f"these pairs differ much: trying {_TRIED} side by side")
     try:
         duets.check(duets.table())
         abreast = replace(duets, most=_TRIED).run_until(_TRIED)
     except NoDuetError as error:
         return ChosenMode.in_turns(rounds, error.why)
-    if why := why_not_duets(in_turns, abreast, settings.precision):
+    if why := why_not_duets(in_turns, abreast, hidden):
         return ChosenMode.in_turns(rounds, why)
     return _report(ChosenMode(duets, f"these pairs differ less than those in turns ({_differ(abreast, in_turns)})"))
 

@@ -32,7 +32,8 @@ HALVES = Halves(((0,), (1,)))
 class TwoCores(SimulatedExecutor):
     """Every configuration but the default is `gain` times as fast; `slowed` ones take longer in duets.
 
-    Values differ by `noise` in duets, and by `alone` otherwise. `beside` changes the outcome of a run side by side, given its round and side.
+    Values differ by `noise` in duets, and by `alone` otherwise. `beside` changes the outcome of a run side by side,
+    given its round and side.
     """
 
     def __init__(self, gain=1.2, slowed=None, alone=0.08, noise=0.01, beside=lambda number, side, outcome: outcome):
