@@ -60,7 +60,8 @@ class RoundTable:
 
     def undisturbed(self, side: int) -> dict[int, float]:
         """Return the values of the metric of one side without what others took from its runs, by round."""
-        return {number: self._slowdowns.undisturbed(run.outcome) for number, run in self._measured(side).items()}
+        measured, values = self._measured(side), self.values(side)
+        return {number: self._slowdowns.undisturbed(values[number], run.outcome) for number, run in measured.items()}
 
     def _measured(self, side: int) -> dict[int, Run]:
         return {

@@ -15,6 +15,7 @@ from math import exp, expm1, log, log1p
 from statistics import median
 from typing import Any
 
+from autotune.records.outcome import Outcome
 from autotune.records.points import median_points, points_of
 from autotune.records.series import Series
 from autotune.records.study import Run, TrialRecord
@@ -25,6 +26,7 @@ from autotune.search.decisions.weights import Usage
 from autotune.statistics import signed_rank
 from autotune.statistics.false_coverage import intervals
 from autotune.statistics.ratio_words import Interval
+from autotune.statistics.slowdowns import Slowdowns
 from autotune.storage.observation import Observation
 from autotune.storage.readable_study import ReadableStudy
 from autotune.studyfile import DecisionsSection
@@ -281,6 +283,13 @@ class FreshPairs:
         return exp(middle), exp(low), exp(high)
 
     @cached_property
+    def _slowdowns(self) -> Slowdowns:
+        outcomes: dict[frozenset[tuple[str, Value]], list[Outcome]] = defaultdict(list)
+        for run in self.runs:
+            outcomes[frozenset(run.configuration.items())].append(run.outcome)
+        return Slowdowns.learnt(self.metric, outcomes.values())
+
+    @cached_property
     def _samples(self) -> list[dict[int, float]]:
         """How many times better each prediction was than the default, by round, as logarithms.
 
@@ -290,7 +299,8 @@ class FreshPairs:
         for run in self.runs:
             if run.outcome.complete:
                 key = (run.series, run.round, frozenset(run.configuration.items()))
-                values[key] = dict(points_of(run.outcome.details)) | {None: run.outcome.metrics[self.metric.name]}
+                found = dict(points_of(run.outcome.details)) | {None: run.outcome.metrics[self.metric.name]}
+                values[key] = {point: self._slowdowns.undisturbed(value, run.outcome) for point, value in found.items()}
         rounds: dict[Series, list[int]] = defaultdict(list)
         for series, number, _ in values:
             rounds[series].append(number)

@@ -69,9 +69,9 @@ def importance_of(summary: Summary) -> Importance | None:
     measured = standings.measured
     if summary.has_decision_table or len(measured) < LEAST_VALUES:
         return None
-    known = [(standings.to_log(standings.value(trial)), trial.number, trial) for trial in measured]
+    known = [(standings.to_log(standings.undisturbed_value(trial)), trial.number, trial) for trial in measured]
     capped = [trial for trial in summary.trials if trial.state is State.CAPPED]
-    known += [(standings.to_log(standings.bound_of(trial)), trial.number, trial) for trial in capped]
+    known += [(standings.to_log(standings.undisturbed_value(trial)), trial.number, trial) for trial in capped]
     if len(known) > _MOST:
         ranked = sorted(known, key=lambda one: one[:2])
         known = [ranked[place] for place in np.linspace(0, len(ranked) - 1, _MOST).round().astype(int)]

@@ -73,14 +73,9 @@ class Slowdowns:
         """Return the logarithm of how many times worse a run's value is because of others."""
         return self.effect * excess(outcome)
 
-    def undisturbed(self, outcome: Outcome) -> float:
-        """Return the metric of a complete run without what others took from it; as measured if they took little from
-        every run.
-        """
-        value = outcome.metrics[self._metric.name]
-        if value <= 0.0 or not self.were_seen:
-            return value
-        return exp(self._metric.cost(self._metric.cost(log(value)) - self.effect * outcome.disturbance.slowdown))
+    def undisturbed(self, value: float, outcome: Outcome) -> float:
+        """Return a value of a run without what others took from it; as measured if they took little from every run."""
+        return value * exp(-self._metric.cost(self.effect * outcome.disturbance.slowdown)) if self.were_seen else value
 
 
 def excess(outcome: Outcome) -> float:

@@ -208,7 +208,7 @@ def _measurement_of_trial(
             return Measured(
                 setting,
                 trial.configuration,
-                value,
+                standings.undisturbed_value(trial),
                 runs=runs,
                 parts=parts,
                 told=others,
@@ -217,7 +217,7 @@ def _measurement_of_trial(
                 judged=judged,
             )
         case State.CAPPED:
-            return Measured(setting, trial.configuration, bound=standings.bound_of(trial), runs=runs)
+            return Measured(setting, trial.configuration, bound=standings.undisturbed_value(trial), runs=runs)
         case State.FAILED:
             failure = trial.failure
             assert failure is not None

@@ -10,6 +10,7 @@ from autotune.comparison.confirm_table import ContextComparison, plan_comparison
 from autotune.comparison.round_table import Side
 from autotune.decisions.ranges import ranges, rows_of
 from autotune.decisions.table import DecisionTable, FreshPairs, cell_series, decision_table, shares_of
+from autotune.records.outcome import Outcome
 from autotune.search.decisions.weights import Usage
 from autotune.storage.stored_study import open_stored_study
 from objectives.base import Metric
@@ -150,7 +151,7 @@ def test_an_unsure_or_refuted_prediction_becomes_the_default():
     sure = tuple(Decision(one.contexts, None, own, own) for one in guesses)
 
     def ran(op, way, number, value):
-        outcome = SimpleNamespace(complete=True, metrics={"us": value}, details={})
+        outcome = Outcome({"us": value})
         configuration = {"op": op, "way": way}
         return SimpleNamespace(
             outcome=outcome, series=cell_series({"op": op}), round=number, configuration=configuration
@@ -167,6 +168,26 @@ def test_an_unsure_or_refuted_prediction_becomes_the_default():
     assert [one.is_default for one in table.proven] == [False, True]
 
 
+def test_fresh_pairs_are_compared_without_what_others_took():
+    own, tree = {"way": "own"}, {"way": "tree"}
+    guess = Decision({"op": "sum"}, None, tree, own, 1.1, 0.9, 1.4)
+
+    def ran(way, number, value, share):
+        outcome = Outcome({"us": value / (1.0 - share)}, conditions={"taken_share": share})
+        configuration = {"op": "sum", "way": way}
+        return SimpleNamespace(
+            outcome=outcome, series=cell_series({"op": "sum"}), round=number, configuration=configuration
+        )
+
+    busy = [
+        ran(way, number, value + 0.1 * (number % 2), (0.7 * number + turn) % 1 / 2)
+        for number in range(8)
+        for turn, way, value in ((0.0, "own", 10.0), (0.4, "tree", 8.0))
+    ]
+    (found,) = FreshPairs((guess,), (guess,), busy, Metric("us", "us", kind="time")).decide(0.95)
+    assert 1.2 < found.low < 1.25 < found.high < 1.3
+
+
 def test_by_weights_the_gain_is_that_of_the_programs_time_and_unused_contexts_are_not_compared():
     own, tree = {"way": "own"}, {"way": "tree"}
     cells = tuple(Decision({"op": op}, None, tree, own, 2.0, 1.5, 2.5) for op in ("sum", "copy", "send"))
@@ -176,7 +197,7 @@ def test_by_weights_the_gain_is_that_of_the_programs_time_and_unused_contexts_ar
     assert shares_of(Usage(()), cells, (10.0, 10.0, 10.0), Metric("us", "us")) is None
 
     def ran(op, way, number, value):
-        outcome = SimpleNamespace(complete=True, metrics={"us": value}, details={})
+        outcome = Outcome({"us": value})
         series = cell_series({"op": op})
         return SimpleNamespace(outcome=outcome, series=series, round=number, configuration={"op": op, "way": way})
 
@@ -200,7 +221,7 @@ def test_a_later_prediction_is_compared_with_a_default_of_the_same_rounds():
     before, now = (ContextComparison(cell_series({"op": "sum"}), "op=sum", some) for some in (sides[:2], sides))
 
     def ran(way, number, value):
-        outcome = SimpleNamespace(complete=True, metrics={"us": value}, details={})
+        outcome = Outcome({"us": value})
         return SimpleNamespace(
             outcome=outcome, series=before.series, round=number, configuration={"op": "sum", "way": way}
         )

@@ -83,6 +83,12 @@ def test_every_kind_of_trial():
     assert (found[4].value, found[4].runs) == (pytest.approx(5.0), 1)
 
 
+def test_what_others_took_on_a_busy_machine_is_no_property_of_the_machine():
+    busy = [replace(took(2.0 / (1.0 - share)), conditions={"taken_share": share}) for share in (0.5, 0.6, 0.4)]
+    (known,) = study_measurements("x", definition(SPACE), [record(0, *busy)])
+    assert known.value == pytest.approx(2.0, rel=0.06)
+
+
 def test_the_parts_of_a_run_come_with_the_value_of_its_trial():
     runs = [replace(took(seconds), details={PARTS: {"fft": seconds / 2}}) for seconds in (3.0, 2.0, 9.0)]
     known, silent = study_measurements("x", definition(SPACE), [record(0, *runs, took(2.9)), record(1, took(4.0))])
