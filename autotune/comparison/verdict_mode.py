@@ -161,7 +161,7 @@ def choose_mode(
 
 
 def _try_duets(rounds: ComparisonRounds, duets: Duets, in_turns: RoundTable, hidden: float) -> ChosenMode:
-    rounds.manager.display.line(f"these pairs differ much: trying {_TRIED} side by side")
+    rounds.manager.display.line(f"pairs in turns differ much here: trying {_TRIED} side by side")
     try:
         duets.check(duets.table())
         abreast = replace(duets, most=_TRIED).run_until(_TRIED)
@@ -169,7 +169,7 @@ def _try_duets(rounds: ComparisonRounds, duets: Duets, in_turns: RoundTable, hid
         return ChosenMode.in_turns(rounds, error.why)
     if why := why_not_duets(in_turns, abreast, hidden):
         return ChosenMode.in_turns(rounds, why)
-    return _report(ChosenMode(duets, f"these pairs differ less than those in turns ({_differ(abreast, in_turns)})"))
+    return _report(ChosenMode(duets, f"they differ less than pairs in turns ({_differ(abreast, in_turns)})"))
 
 
 def rounds_in_mode(rounds: ComparisonRounds, mode: VerdictMode) -> ComparisonRounds:

@@ -147,7 +147,7 @@ def test_a_verdict_by_duets_states_the_overlap():
 @pytest.mark.parametrize(
     ("slowed", "mode", "why"),
     [
-        (None, "duet", "these pairs differ less than those in turns ("),
+        (None, "duet", "they differ less than pairs in turns ("),
         ({1: 1.3, 2: 1.3}, "interleaved", "side by side the two slow each other: default 1."),
         ({1: 1.3}, "interleaved", "side by side the two slow each other: default "),
         ({2: 1.3}, "interleaved", "side by side the two slow each other: default "),
