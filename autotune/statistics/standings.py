@@ -204,11 +204,13 @@ class Standings:
 
     @property
     def tuned_default(self) -> list[float]:
-        """The values of the default configuration from tuning, without what others took from its runs."""
-        if self.baseline is None:
-            return []
-        outcomes = (outcome for outcome in self.baseline.outcomes if self.metric.name in outcome.metrics)
-        return [self.from_log(self._log_of(outcome, undisturbed=True)) for outcome in outcomes]
+        """The values of the default configuration from tuning, of runs from which others took little.
+
+        Those of disturbed runs are too uncertain to tell the pace of the machine.
+        """
+        outcomes = [] if self.baseline is None else self.baseline.outcomes
+        name = self.metric.name
+        return [one.metrics[name] for one in outcomes if name in one.metrics and not self._slowdowns.of(one)]
 
     @property
     def measured(self) -> list[TrialRecord]:

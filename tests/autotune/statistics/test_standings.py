@@ -239,3 +239,9 @@ def test_it_counts_as_nothing_worked_only_while_every_trial_that_ran_failed():
     assert found.nothing_worked == 2
     found.update(trial(2, (LOST, 1.0)))
     assert found.nothing_worked == 0
+
+
+def test_disturbed_runs_of_the_default_do_not_tell_the_pace_of_the_machine_while_tuning():
+    default = TrialRecord(0, {}, (run(2.0), run(5.0, taken=0.6), run(2.1)), settled=True)
+    assert stand(default).tuned_default == [2.0, 2.1]
+    assert stand().tuned_default == []
