@@ -6,6 +6,8 @@
 work      a C program of known speed, .2 s: 12 configurations, the best is 2.016 times as fast as the default
 same      the same program with knobs that change nothing (A/A): every claimed gain is false
 training  a network by its error, with Hyperband; its true errors are means over ten seeds, measured first
+pwx       pw.x with one or two ranks, pools and diagonalisation; its true times are medians of five runs, made first,
+          so begin on a quiet machine
 
 Neighbours use cores, memory bandwidth, cores in bursts, or the page cache (`programs.c`), with a process for each core
 times the load. Each study is a session of its own. FOLDER keeps the results, so the same command resumes after an
@@ -16,6 +18,7 @@ those of studies without a neighbour in the same campaign; other users of the ma
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -59,13 +62,41 @@ max_steps = 9
 rate = {{ type = "choice", values = ["0.003", "0.03", "0.1", "0.3"], default = "0.003" }}
 width = {{ type = "integer", values = [8, 32, 128], default = 32 }}
 """
+_PWX = r"""
+objective = "command"
+[options]
+argv = ["pw.x", "-nk", "{{pools}}", "-in", "si.in"]
+ranks = "ranks"
+environment = {{ ESPRESSO_PSEUDO = "/usr/share/espresso/pseudo", OMP_NUM_THREADS = "1" }}
+success = ['JOB DONE\.']
+metrics = [{{ name = "seconds", pattern = 'PWSCF .*CPU +(\S+)s WALL', unit = "s", kind = "time" }}]
+[[options.files]]
+name = "si.in"
+copy = "{deck}"
+lines = [
+    {{ line = " 10 10 10 1 1 1", replaces = '^ 4 4 4 1 1 1$' }},
+    {{ line = "  conv_thr = 1d-10, diagonalization = '{{diagonalization}}'", replaces = 'conv_thr' }},
+]
+[space.parameters]
+ranks = {{ type = "integer", values = [1, 2], default = 1 }}
+pools = {{ type = "integer", values = [1, 2], default = 1 }}
+diagonalization = {{ type = "choice", values = ["david", "cg", "ppcg"], default = "david" }}
+[[space.constraints]]
+name = "pools"
+rule = "pools <= ranks"
+"""
 STUDIES = {
     "work": _KNOWN.replace("UNITS", "a * b"),
     "same": _KNOWN.replace("UNITS", "10000 + 0 * a * b"),
     "training": _TRAINING,
+    "pwx": _PWX,
 }
+DECK = HERE.parent.parent / "studies" / "inputs" / "si-scf.in"
 _BUDGET = f"[budget]\ntrials = {TRIALS}\n[sampler]\nseed = "
-KNOBS: Mapping[str, Sequence[Any]] = {"rate": ("0.003", "0.03", "0.1", "0.3"), "width": (8, 32, 128)}
+KNOBS: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "training": {"rate": ("0.003", "0.03", "0.1", "0.3"), "width": (8, 32, 128)},
+    "pwx": {"ranks": (1, 2), "pools": (1, 2), "diagonalization": ("david", "cg", "ppcg")},
+}
 
 
 def units(program: str, configuration: Mapping[str, Any]) -> float:
@@ -74,33 +105,37 @@ def units(program: str, configuration: Mapping[str, Any]) -> float:
 
 
 class Costs:
-    """The true costs of the programs' configurations; those of the training are measured, and stored."""
+    """The true costs of the programs' configurations; those of the training and of pw.x are measured, and stored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._file = folder, folder / "costs.json"
-        self._measured = json.loads(self._file.read_text())["training"] if self._file.exists() else {}
+        self._measured = json.loads(self._file.read_text()) if self._file.exists() else {}
 
     def of(self, program: str, configuration: Mapping[str, Any]) -> float:
         """Return the true cost of a configuration."""
-        if program == "training":
-            return float(self._measured[_key(configuration)])
+        if program in KNOBS:
+            return float(self._measured[program][_key(configuration)])
         return units(program, configuration)
 
     def least(self, program: str) -> float:
         """Return the cost of the best configuration."""
-        if program == "training":
-            return float(min(self._measured.values()))
+        if program in KNOBS:
+            return float(min(self._measured[program].values()))
         return units(program, {"a": 62, "b": 80})
 
-    def measure(self) -> None:
-        """Measure the costs of the training once."""
-        if self._measured:
+    def measure(self, program: str) -> None:
+        """Measure the costs of a program once."""
+        if program in self._measured or program not in KNOBS:
             return
-        for values in product(*KNOBS.values()):
-            configuration = dict(zip(KNOBS, values, strict=True))
-            errors = [_error(self._folder, configuration, seed) for seed in range(1, 11)]
-            self._measured[_key(configuration)] = fmean(errors)
-        self._file.write_text(json.dumps({"training": self._measured}, indent=1))
+        names, found = list(KNOBS[program]), {}
+        for values in product(*KNOBS[program].values()):
+            configuration = dict(zip(names, values, strict=True))
+            if program == "training":
+                found[_key(configuration)] = fmean(_error(self._folder, configuration, seed) for seed in range(1, 11))
+            elif configuration["pools"] <= configuration["ranks"]:
+                found[_key(configuration)] = median(_seconds(self._folder, configuration) for _ in range(5))
+        self._measured[program] = found
+        self._file.write_text(json.dumps(self._measured, indent=1))
 
 
 def _key(configuration: Mapping[str, Any]) -> str:
@@ -111,6 +146,20 @@ def _error(folder: Path, configuration: Mapping[str, Any], seed: int) -> float:
     command = [sys.executable, HERE / "training.py", configuration["rate"], str(configuration["width"]), "9", str(seed)]
     ended = subprocess.run(command, env=_environment(folder), check=True, capture_output=True, text=True)
     return float(ended.stdout.split()[-1])
+
+
+def _seconds(folder: Path, configuration: Mapping[str, Any]) -> float:
+    """Run pw.x and return its wall time."""
+    place = folder / "costs"
+    place.mkdir(exist_ok=True)
+    diagonalization = f"  conv_thr = 1d-10, diagonalization = '{configuration['diagonalization']}'"
+    text = DECK.read_text().replace(" 4 4 4 1 1 1", " 10 10 10 1 1 1").replace("  conv_thr = 1d-10", diagonalization)
+    (place / "si.in").write_text(text)
+    ranks, pools = map(str, (configuration["ranks"], configuration["pools"]))
+    command = ["mpirun", "--allow-run-as-root", "-np", ranks, "pw.x", "-nk", pools, "-in", "si.in"]
+    environment = _environment(folder) | {"ESPRESSO_PSEUDO": "/usr/share/espresso/pseudo"}
+    ended = subprocess.run(command, cwd=place, env=environment, check=True, capture_output=True, text=True)
+    return float(re.search(r"PWSCF .*CPU +(\S+)s WALL", ended.stdout)[1])
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -144,7 +193,7 @@ def run_study(folder: Path, program: str, kind: str, load: float, number: int) -
     place.mkdir(exist_ok=True)
     for file in place.glob("autotune.db*"):
         file.unlink()
-    given = {"programs": folder / "programs", "python": sys.executable, "here": HERE}
+    given = {"programs": folder / "programs", "python": sys.executable, "here": HERE, "deck": DECK}
     (place / "mine.toml").write_text(STUDIES[program].format(**given) + f"{_BUDGET}{number}\n")
     environment, autotune = _environment(folder), [sys.executable, "-m", "autotune"]
     busy, begun = os.getloadavg()[0], time.monotonic()
@@ -282,8 +331,7 @@ def campaign(folder: Path, options: argparse.Namespace) -> None:
             continue
         if time.monotonic() > until:
             break
-        if program == "training":
-            costs.measure()
+        costs.measure(program)
         result = run_study(folder, program, kind, load, number)
         with (folder / "results.jsonl").open("a") as file:
             file.write(json.dumps(result) + "\n")
