@@ -6,11 +6,11 @@ lost are used up, and the verdict says what others took.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, log
 from statistics import median
-from typing import Self
+from typing import Any, Self
 
 from autotune.coordination.neighbours import NEVER_QUIET, is_measured
 from autotune.coordination.quiet_machine import QuietMachine
@@ -126,6 +126,7 @@ class Disturbances:
     _counted: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0}, init=False)
     _aside: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0}, init=False)
     _never_quiet: dict[bool, bool] = field(default_factory=lambda: {True: False, False: False}, init=False)
+    _offered: bool = field(default=False, init=False)
     _lately: deque[bool] = field(default_factory=lambda: deque(maxlen=_LATELY), init=False)
 
     def __post_init__(self) -> None:
@@ -164,6 +165,8 @@ class Disturbances:
             return outcome
         limit = self.sensitivity.threshold
         disturbed = _is_beyond(limit, outcome)
+        if disturbed:
+            self._offer_yielding(run.job)
         self._lately.append(disturbed)
         if self.mode == "accept":
             return outcome
@@ -258,6 +261,12 @@ class Disturbances:
         if self._aside[tuning] >= _FREE + self.again * self._counted[tuning] or self.patience_s <= 0.0:
             self._give_up_quiet(tuning=tuning)
         return not self._never_quiet[tuning]
+
+    def _offer_yielding(self, job: Mapping[str, Any]) -> None:
+        """Say once what lets others run while ranks wait; without that many ranks lose far more than others took."""
+        if not self._offered and (said := spinning_ranks(job)):
+            self._offered = True
+            self.line(said)
 
     def _give_up_quiet(self, *, tuning: bool) -> None:
         if not self._never_quiet[tuning]:

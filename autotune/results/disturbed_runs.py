@@ -78,6 +78,7 @@ def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> 
     """
     if not metric.is_pace:
         return None
+    runs = list(runs)
     counted = [run for run in runs if run.series == (verdict or TUNING) and run.outcome.complete]
     behind = [run.outcome.disturbance for run in counted]
     shares = [one.taken_share for one in behind if one.taken_share is not None]
@@ -89,7 +90,8 @@ def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> 
             f"others took {median(shares):.0%} of these runs' time (median): its effect is subtracted, but on a quiet "
             f"machine the gain may be another{threads}"
         )
-        doubts += filter(None, [next(filter(None, (spinning_ranks(run.job) for run in counted)), "")])
+        # Configurations with more ranks may have lost for that alone.
+        doubts += filter(None, [next(filter(None, (spinning_ranks(run.job) for run in runs)), "")])
     if unknown:
         doubts.append(f"what others took from {unknown} of {len(behind)} of these runs is not known")
     return "; ".join(doubts) or None

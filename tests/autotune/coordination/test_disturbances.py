@@ -183,6 +183,17 @@ def test_a_run_of_spinning_ranks_that_timed_out_beside_others_says_so(tmp_path, 
     assert ("mpi_yield_when_idle" in message) is says
 
 
+@pytest.mark.parametrize(("ranks", "share", "said"), [(2, 0.5, 1), (1, 0.5, 0), (2, 0.01, 0)])
+def test_what_lets_others_run_is_offered_once_when_spinning_ranks_are_disturbed(tmp_path, ranks, share, said):
+    lines = []
+    job = Job(("paper",), tmp_path, mpi=MpiStart(ranks), resources=Resources(ranks))
+    run = replace(in_flight(tmp_path), job=describe_job(job, MpiFlavour(OPEN_MPI)))
+    judge = Disturbances(SECONDS, "accept", line=lines.append)
+    for _ in range(3):
+        judge.judge(run, taken(share))
+    assert sum("OMPI_MCA_mpi_yield_when_idle=1" in line for line in lines) == said
+
+
 def test_what_load_cannot_change_is_never_disturbed(tmp_path):
     judge = Disturbances.of(NoiseSection(mode="wait"), Metric("loss", ""), (), lambda _: None, 9)
     assert (judge.mode, judge.patience) == ("accept", None)

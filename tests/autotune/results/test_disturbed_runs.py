@@ -106,5 +106,8 @@ def test_the_doubt_offers_what_lets_spinning_ranks_yield(tmp_path, kind, ranks_o
     said = taken_doubt([replace(one, job=described) for one in behind(0.5, 0.5)], SECONDS, VERDICT)
     assert said.startswith("others took 50% of")
     assert ("ranks spin" in said, variable in said) == (bool(variable), True)
+    # The trials with more ranks may have lost for it, and a default with one rank has won.
+    lost = [replace(one, job=described) for one in behind(0.5, series=TUNING)]
+    assert variable in taken_doubt(behind(0.5, 0.5) + lost, SECONDS, VERDICT)
     quiet = [replace(one, job=described) for one in behind(0.01, 0.01)]
     assert taken_doubt(quiet, SECONDS, VERDICT) is None
