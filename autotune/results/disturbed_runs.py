@@ -11,6 +11,7 @@ from autotune.records.occupancy import Occupancy
 from autotune.records.outcome import DISTURBED
 from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
+from autotune.statistics.verdict import middle_ratio
 from launchers.mpi import spinning_ranks
 from launchers.noise.disturbance import NOTABLE_SHARE
 from objectives.base import Metric
@@ -87,14 +88,26 @@ def taken_doubt(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> 
     if shares and median(shares) >= NOTABLE_SHARE:
         threads = "; programs with many threads lose most" if median(shares) >= _MOST_LOSE else ""
         doubts.append(
-            f"others took {median(shares):.0%} of these runs' time (median): its effect is subtracted, but on a quiet "
-            f"machine the gain may be another{threads}"
+            f"others took {median(shares):.0%} of these runs' time (median): its effect is subtracted"
+            f"{_as_measured(counted, metric, verdict)}, but on a quiet machine the gain may be another{threads}"
         )
         # Configurations with more ranks may have lost for that alone.
         doubts += filter(None, [next(filter(None, (spinning_ranks(run.job) for run in runs)), "")])
     if unknown:
         doubts.append(f"what others took from {unknown} of {len(behind)} of these runs is not known")
     return "; ".join(doubts) or None
+
+
+def _as_measured(runs: Iterable[Run], metric: Metric, verdict: Series | None) -> str:
+    """Return the ratio of a verdict's pairs as measured, beside the others; empty without pairs."""
+    if verdict is None:
+        return ""
+    rounds: dict[int, dict[bool, float]] = defaultdict(dict)
+    for run in runs:
+        if metric.name in run.outcome.metrics:
+            rounds[run.round][str(run.trial) in verdict.of] = run.outcome.metrics[metric.name]
+    pairs = [(sides[False], sides[True]) for sides in rounds.values() if len(sides) == 2]
+    return f" (as measured, the ratio is {middle_ratio(pairs, metric):.3f})" if pairs else ""
 
 
 def sharing_cores(runs: Mapping[int, Run]) -> frozenset[int]:

@@ -71,6 +71,14 @@ def test_a_result_is_doubted_if_others_took_much_of_the_time_of_its_runs(tmp_pat
     assert f"{said} {more}" in summarise(store).best_text().splitlines()
 
 
+def test_the_doubt_says_what_the_ratio_is_as_measured():
+    pairs = [replace(one, trial=trial, round=0) for trial, one in enumerate(behind(0.3, 0.6))]
+    pairs[1] = replace(pairs[1], outcome=replace(pairs[1].outcome, metrics={"wall_s": 4.0}))
+    first = pairs[0].outcome.metrics["wall_s"]
+    assert f"(as measured, the ratio is {first / 4.0:.3f})" in taken_doubt(pairs, SECONDS, VERDICT)
+    assert "as measured" not in taken_doubt(pairs[:1], SECONDS, VERDICT)
+
+
 def test_only_the_runs_behind_the_result_count():
     quiet, busy = behind(0.01, 0.02, 0.01), behind(0.4, 0.5, 0.6, series=TUNING)
     assert taken_doubt(quiet + busy, SECONDS, VERDICT) is None
