@@ -29,7 +29,6 @@ from autotune.records.study import TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import known_interval
 from autotune.storage.readable_study import ABLATION
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
@@ -147,7 +146,7 @@ class _Comparison:
             rounds,
             tuple(self._effect(move, table, metric) for move in moves),
             baseline=median(values) if values else None,
-            combined=self._ratio(table, metric, 0, 1),
+            combined=self._ratio(table, 0, 1),
             metric=metric.name,
         )
 
@@ -181,8 +180,8 @@ class _Comparison:
                 one,
                 dropped=tuple(dropped),
                 simplified=dict(configuration),
-                over_default=self._ratio(replace(table, metric=metric), metric, 0, side),
-                over_winner=self._ratio(replace(table, metric=metric), metric, 1, side),
+                over_default=self._ratio(replace(table, metric=metric), 0, side),
+                over_winner=self._ratio(replace(table, metric=metric), 1, side),
                 breaks=broken,
             )
             for metric, one in zip(self.metrics, result.by_metric, strict=True)
@@ -227,8 +226,8 @@ class _Comparison:
             move.options,
             {name: value for name, value in self.default.configuration.items() if name in move.options},
             {name: value for name, value in self.winner.configuration.items() if name in move.options},
-            alone=self._ratio(table, metric, 0, alone),
-            within=self._ratio(table, metric, within, 1),
+            alone=self._ratio(table, 0, alone),
+            within=self._ratio(table, within, 1),
             alone_with=tuple(name for name in move.alone if name not in move.options),
             within_with=alongside,
             why="; ".join(missing),
@@ -236,12 +235,12 @@ class _Comparison:
             or (bool(move.within) and self._twin(self._without(move.within)) == self.winner),
         )
 
-    def _ratio(self, table: RoundTable, metric: Metric, slower: int | None, faster: int | None) -> Interval | None:
+    def _ratio(self, table: RoundTable, slower: int | None, faster: int | None) -> Interval | None:
         if slower is None or faster is None or not _comparable(table):
             return None
         if slower == faster:
             return (1.0, 1.0, 1.0)
-        return known_interval(table.pairs(slower, faster), metric, self.study.verdict.confidence)
+        return table.ratio(slower, faster, self.study.verdict.confidence)
 
     def _twin(self, configuration: Configuration) -> TrialRecord | None:
         """Return the default or the winner if the configuration is equal to it in effect."""

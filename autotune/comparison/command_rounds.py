@@ -33,7 +33,6 @@ from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, ends, times
 from autotune.statistics.verdict import (
     FAILED_OFTEN,
-    known_interval,
     middle_ratio,
     pairs_needed,
     precise_enough,
@@ -146,7 +145,7 @@ class CommandComparison:
 
     def ratio(self, side: int) -> Interval | None:
         """Return how many times as fast as the first a side is in the rounds; None with too few of them."""
-        return known_interval(self.table.pairs(0, side), ELAPSED, self.settings.confidence)
+        return self.table.ratio(0, side, self.settings.confidence)
 
     @property
     def compared(self) -> int | None:
@@ -173,7 +172,7 @@ class CommandComparison:
         """Return the result in words, and what would make it surer."""
         side, confidence = self.compared, self.settings.confidence
         pairs = [] if side is None else self.fresh.pairs(0, side)
-        ratio = known_interval(pairs, ELAPSED, confidence)
+        ratio = None if side is None else self.fresh.ratio(0, side, confidence)
         if side is not None and ratio is not None:
             fresh = "(this ratio is of fresh pairs: the best of several looks better than it is)"
             return [*self._compared(side, pairs, ratio), *([] if self.fresh is self.table else [fresh])]
@@ -226,7 +225,7 @@ class CommandComparison:
                 for index, side in enumerate(self.table.sides)
             ],
             "compared": None if compared is None else self.table.sides[compared].label,
-            "ratio": compared and known_interval(self.fresh.pairs(0, compared), ELAPSED, self.settings.confidence),
+            "ratio": compared and self.fresh.ratio(0, compared, self.settings.confidence),
             "sentences": self.sentences(),
             "runs": list(self.rows()),
         }
@@ -379,10 +378,11 @@ class CommandRounds:
             return f"{side.label} runs for the first time, which does not count"
         found = self.comparison
         best = found.best or 1
-        pairs = (found.fresh if series == _FRESH else found.table).pairs(0, best)
+        table = found.fresh if series == _FRESH else found.table
+        pairs = table.pairs(0, best)
         so_far = ""
         if pairs and (series == _FRESH or len(self.sides) == 2):
-            ratio = known_interval(pairs, ELAPSED, found.settings.confidence)
+            ratio = table.ratio(0, best, found.settings.confidence)
             within = f" ({ends(ratio, ELAPSED)})" if ratio else ""
             ratio_text = f"{middle_ratio(pairs, ELAPSED):.3f} times as fast as {self.sides[0].label}"
             so_far = f": {self.sides[best].label} {ratio_text}{within}"

@@ -242,7 +242,10 @@ def _with_pairs(verdict: Verdict, table: RoundTable, inputs: Sequence[MixedInput
     nodes = tuple(table.nodes(0, 1)) if table.over_nodes else ()
     pairs, abreast = tuple(table.pairs(0, 1)), table.overlap()
     failures = tuple(table.named_failures((1, 0)))
-    return replace(verdict, pairs=pairs, failures=failures, inputs=by_input, nodes=nodes, abreast=abreast)
+    unknown = table.unknown(0, 1)
+    return replace(
+        verdict, pairs=pairs, failures=failures, inputs=by_input, nodes=nodes, abreast=abreast, unknown=unknown
+    )
 
 
 def _choose_winner(

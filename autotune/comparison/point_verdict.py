@@ -25,10 +25,11 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class MetricPairs:
-    """The (default, point) pairs of one metric, in its unit."""
+    """The (default, point) pairs of one metric, in its unit; `unknown` is that of a verdict's ratio."""
 
     metric: Metric
     pairs: Pairs
+    unknown: float = 0.0
 
     @property
     def has_ratio(self) -> bool:
@@ -38,7 +39,7 @@ class MetricPairs:
     def interval(self, confidence: float) -> Interval:
         """Return the ratio, or the difference in the metric's unit, with its interval; larger means a better point."""
         if self.has_ratio:
-            return ratio_interval(self.pairs, self.metric, confidence)
+            return ratio_interval(self.pairs, self.metric, confidence, self.unknown)
         gains = [self.metric.cost(default - point) for default, point in self.pairs]
         return signed_rank.interval(gains, confidence)
 
@@ -144,7 +145,8 @@ def point_verdict(
         return None
     series, sides = Series.verdict(point.number), (Side.of(default, "default"), Side.of(point, f"trial {point.number}"))
     table = RoundTable.of(sides, (run for run in runs if run.series == series), metrics[0])
-    compared = tuple(MetricPairs(one, tuple(replace(table, metric=one).pairs(0, 1))) for one in metrics)
+    tables = [replace(table, metric=one) for one in metrics]
+    compared = tuple(MetricPairs(one.metric, tuple(one.pairs(0, 1)), one.unknown(0, 1)) for one in tables)
     failures = tuple(table.named_failures((1, 0)))
     unreliable = not (table.is_reliable(0) and table.is_reliable(1))
     limits = limits_in_pairs(runs, standings, series, point.number)

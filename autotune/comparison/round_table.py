@@ -7,12 +7,14 @@ differently, and their measured values compare the neighbours.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
+from math import hypot
+from statistics import fmean, median
 from typing import Self
 
 from autotune.records.study import Run, TrialRecord
+from autotune.statistics.ratio_words import Interval
 from autotune.statistics.slowdowns import Slowdowns
-from autotune.statistics.verdict import FAILED_OFTEN
+from autotune.statistics.verdict import FAILED_OFTEN, known_interval
 from objectives.base import Metric
 from spaces import Configuration
 
@@ -61,7 +63,8 @@ class RoundTable:
     def undisturbed(self, side: int) -> dict[int, float]:
         """Return the values of the metric of one side without what others took from its runs, by round."""
         measured, values = self._measured(side), self.values(side)
-        return {number: self._slowdowns.undisturbed(values[number], run.outcome) for number, run in measured.items()}
+        slowdowns = self._slowdowns[side]
+        return {number: slowdowns.undisturbed(values[number], run.outcome) for number, run in measured.items()}
 
     def _measured(self, side: int) -> dict[int, Run]:
         return {
@@ -71,9 +74,40 @@ class RoundTable:
         }
 
     @cached_property
-    def _slowdowns(self) -> Slowdowns:
-        sides = range(len(self.sides))
-        return Slowdowns.learnt(self.metric, ([run.outcome for run in self.runs_of(side)] for side in sides))
+    def _slowdowns(self) -> list[Slowdowns]:
+        """The slowdowns of each side.
+
+        Sides with equally many cores share one effect. With more cores a run suffers more, since its threads or ranks
+        wait for the slowest one.
+        """
+        runs = {side: self.runs_of(side) for side in range(len(self.sides))}
+        cores = {side: made[0].cores if made else 0 for side, made in runs.items()}
+        learnt = {
+            count: Slowdowns.learnt(
+                self.metric, [[run.outcome for run in made] for side, made in runs.items() if cores[side] == count]
+            )
+            for count in set(cores.values())
+        }
+        return [learnt[cores[side]] for side in runs]
+
+    def unknown(self, first: int, second: int) -> float:
+        """Return how uncertain the ratio of two sides is because the effect of others is known by an estimate only.
+
+        It is the standard deviation of the ratio's logarithm.
+        """
+        slowdowns = [self._slowdowns[side] for side in (first, second)]
+        numbers = self._rounds_with_both(first, second)
+        taken = [
+            fmean(self.runs[number, side].outcome.disturbance.slowdown for number in numbers) if numbers else 0.0
+            for side in (first, second)
+        ]
+        if slowdowns[0] is slowdowns[1]:
+            return slowdowns[0].error * abs(taken[0] - taken[1])
+        return hypot(*(one.error * slowdown for one, slowdown in zip(slowdowns, taken, strict=True)))
+
+    def ratio(self, first: int, second: int, confidence: float) -> Interval | None:
+        """Return how many times better the second side is than the first, and the interval; None with too few pairs."""
+        return known_interval(self.pairs(first, second), self.metric, confidence, self.unknown(first, second))
 
     def side_values(self) -> list[tuple[int, int, float]]:
         """Return (side, round, undisturbed value) for every run that counts in the comparison of the sides."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.comparison.round_table import RoundTable
-from autotune.statistics.verdict import known_interval, middle_ratio
+from autotune.statistics.verdict import middle_ratio
 from autotune.studyfile import ScalingSection
 from objectives.base import Metric
 from spaces import Configuration, Space
@@ -118,7 +118,7 @@ def _points(
         more, medians = count / fewest, table.medians(side)
         gain: Estimate = (1.0, None, None)
         if side != first:
-            gain = known_interval(pairs, target, confidence) or (middle_ratio(pairs, target), None, None)
+            gain = table.ratio(first, side, confidence) or (middle_ratio(pairs, target), None, None)
         # A time has to be scaled by the larger work; a rate counts the work already.
         speed_up = _times(gain, more) if kind == "weak" and target.direction == "minimize" else gain
         points.append(

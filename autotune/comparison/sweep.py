@@ -21,7 +21,7 @@ from autotune.formatting import UNSET, configuration_text, value_text
 from autotune.records.series import Series
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, ends, times
-from autotune.statistics.verdict import known_interval, middle_ratio
+from autotune.statistics.verdict import middle_ratio
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection, StudyFile
 from launchers.software.digest import text_digest
@@ -90,7 +90,7 @@ def leaders(
             found.append(Leader(place, ranked[0][0], None, None))
         elif ranked:
             (best, first), (second, other) = ranked[:2]
-            ratio = known_interval(table.pairs(other, first), metric, confidence)
+            ratio = table.ratio(other, first, confidence)
             if ratio is not None:
                 found.append(Leader(place, best, second, ratio))
     return tuple(found)
@@ -382,12 +382,12 @@ def _point(  # noqa: PLR0913, PLR0917  what a point is read from
     base = median(reference.values())
     if side == 0:
         return SweepPoint(**known | {"value": base, "low": base, "high": base, "speed_up": (1.0, 1.0, 1.0)})
-    interval = known_interval(pairs, metric, confidence)
+    interval = table.ratio(0, side, confidence)
     ratios = interval or (middle_ratio(pairs, metric),)
     values = [base * factor if metric.direction == "maximize" else base / factor for factor in ratios]
     if interval is None:
         return SweepPoint(**known | {"value": values[0]})
-    surely = known_interval(pairs, metric, level)
+    surely = table.ratio(0, side, level)
     is_sure = surely is not None and surely[1] > 1.0
     found = {"value": values[0], "low": min(values), "high": max(values), "speed_up": interval, "is_sure": is_sure}
     return SweepPoint(**known | found)

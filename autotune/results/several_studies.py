@@ -1,7 +1,7 @@
 """Compare several stored studies: the mean of their speed-ups, and their score against reference values."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.errors import StudyFileError
@@ -77,7 +77,7 @@ class StudyResult:
         verdict = self.summary.present_verdict
         if verdict is None or self._keeps_default:
             return _OF_THE_DEFAULT
-        return ratio_interval(verdict.pairs, self.summary.standings.metric, confidence)
+        return replace(verdict, confidence=confidence).interval(self.summary.standings.metric)
 
     def score(self, confidence: float) -> Interval | None:
         """Return how many times better the configuration to use is than the reference; None if it is not known.

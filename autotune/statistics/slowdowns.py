@@ -10,7 +10,7 @@ from math import exp, log
 from typing import Self
 
 from autotune.records.outcome import Outcome
-from autotune.statistics.sensitivity import ObservedRun, sensitivity
+from autotune.statistics.sensitivity import ObservedRun, Sensitivity, sensitivity
 from launchers.noise.disturbance import NOTABLE_SHARE, Disturbance
 from objectives.base import Metric
 
@@ -23,6 +23,7 @@ class Slowdowns:
     Attributes:
         effect: How strongly values suffer, as a power of the slowdown of a thread. `Standings` sets it, since every
             value that was computed with it changes, too.
+        error: Its standard error, if it was learnt.
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -35,6 +36,7 @@ class Slowdowns:
         self._prior = 1.0 if metric.is_pace and metric.kind != "other" else 0.0
         self._repeated: dict[Hashable, list[ObservedRun]] = {}
         self.effect = self._prior
+        self.error = 0.0
 
     def put(self, configuration: Hashable, outcomes: Iterable[Outcome]) -> None:
         """Replace the runs of a configuration."""
@@ -60,14 +62,18 @@ class Slowdowns:
         for configuration, outcomes in enumerate(runs):
             slowdowns.put(configuration, outcomes)
         slowdowns.effect = slowdowns.estimate()
+        if metric.is_pace and slowdowns.were_seen:
+            slowdowns.error = slowdowns._sensitivity().error
         return slowdowns
 
     def estimate(self) -> float:
         """Return the effect that the runs so far speak for, to a tenth."""
         if not self._metric.is_pace or not self.were_seen:
             return self._prior
-        runs = [run for repeated in self._repeated.values() for run in repeated]
-        return max(0.0, round(sensitivity(runs, self._prior).effect, 1))
+        return max(0.0, round(self._sensitivity().effect, 1))
+
+    def _sensitivity(self) -> Sensitivity:
+        return sensitivity([run for repeated in self._repeated.values() for run in repeated], self._prior)
 
     def of(self, outcome: Outcome) -> float:
         """Return the logarithm of how many times worse a run's value is because of others."""

@@ -8,8 +8,8 @@ with fewer than twelve pairs it may widen the interval to its side.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, exp, log, sqrt
-from statistics import fmean, median
+from math import ceil, exp, hypot, log, sqrt
+from statistics import NormalDist, fmean, median
 from typing import Any, Literal, Self
 
 from autotune.formatting import quantity
@@ -54,6 +54,8 @@ class Verdict(Stored):
         mode_why: The reason for that mode, if another was possible or requested.
         mode_asked: The requested mode.
         abreast: In a duet, the share of the longer run's time in which both ran.
+        unknown: The standard deviation of the ratio's logarithm that comes from what others took from the runs: its
+            effect is known by an estimate only, and matters as far as they took more from one side.
     """
 
     winner: int
@@ -71,6 +73,7 @@ class Verdict(Stored):
     mode_asked: str = "interleaved"
     mode_why: str = ""
     abreast: float | None = None
+    unknown: float = 0.0
 
     def with_settings_of(self, study: Mapping[str, Any]) -> Self:
         """Return the verdict with the confidence and precisions of `study`, the newest session's study file.
@@ -97,7 +100,7 @@ class Verdict(Stored):
 
     def interval(self, metric: Metric) -> Interval:
         """Return the speed-up of the winner over the baseline, and the ends of its confidence interval."""
-        return ratio_interval(self.pairs, metric, self.confidence)
+        return ratio_interval(self.pairs, metric, self.confidence, self.unknown)
 
     def spread(self, metric: Metric) -> NodeSpread | None:
         """Return how the ratio differs between the nodes of the pairs; None if all were on one node."""
@@ -222,11 +225,12 @@ class Verdict(Stored):
         """Return that the interval is wider than requested, and how many pairs would make it narrow enough."""
         if not self.known or self.asked is None:
             return None
-        interval = self.interval(metric)
-        reached, enough = precision(interval), precise_enough(interval, self.asked, self.of_gain)
-        if reached <= enough:
+        # More pairs do not tell more about the effect of others.
+        interval, of_pairs = self.interval(metric), ratio_interval(self.pairs, metric, self.confidence)
+        enough = precise_enough(of_pairs, self.asked, self.of_gain)
+        if precision(of_pairs) <= enough:
             return None
-        needed = pairs_needed(interval, len(self.pairs), enough)
+        needed = pairs_needed(of_pairs, len(self.pairs), enough)
         # For a large gain `enough` is a share of the gain, which stands nowhere in the study file.
         asked = f"{enough:.1%} to either side" if enough == self.asked else "what the study asks"
         wide = f"the interval is wide ({ends(interval, metric)}): {len(self.pairs)} pairs were made"
@@ -235,21 +239,32 @@ class Verdict(Stored):
         return f"{wide}, about {needed} would narrow it to {asked}: autotune confirm {study} --max-pairs {needed}"
 
 
-def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Interval:
+def ratio_interval(
+    pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float, unknown: float = 0.0
+) -> Interval:
     """Return how many times better the second of each pair is than the first, and the interval.
+
+    Args:
+        pairs: The values.
+        metric: Their metric.
+        confidence: The confidence of the interval.
+        unknown: The standard deviation of an error that all pairs share, of the logarithm.
 
     Raises:
         ValueError: there are too few pairs for this confidence.
     """
     sign = -1.0 if metric.direction == "maximize" else 1.0
     middle, low, high = signed_rank.interval([sign * log(first / second) for first, second in pairs], confidence)
-    return exp(middle), exp(low), exp(high)
+    shared = unknown * NormalDist().inv_cdf(0.5 + confidence / 2.0) if unknown else 0.0
+    return exp(middle), exp(middle - hypot(middle - low, shared)), exp(middle + hypot(high - middle, shared))
 
 
-def known_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Interval | None:
+def known_interval(
+    pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float, unknown: float = 0.0
+) -> Interval | None:
     """Return `ratio_interval`; None with too few pairs."""
     enough = len(pairs) >= signed_rank.least_pairs(confidence)
-    return ratio_interval(pairs, metric, confidence) if enough else None
+    return ratio_interval(pairs, metric, confidence, unknown) if enough else None
 
 
 def middle_ratio(pairs: Sequence[tuple[float, float]], metric: Metric) -> float:

@@ -68,3 +68,40 @@ def test_a_run_of_which_nobody_knows_what_others_took_counts_as_measured():
     made = table(rows(1.0, 0.6, np.random.default_rng(4)))
     unknown = replace(made.runs[0, 0], outcome=Outcome({SECONDS.name: 5.0}))
     assert replace(made, runs={**made.runs, (0, 0): unknown}).pairs(0, 1)[0][0] == pytest.approx(5.0)
+
+
+def wide(made, cores):
+    """Return the table with runs that hold `cores` of each side."""
+    runs = {place: replace(run, job={"resources": {"cores": cores[place[1]]}}) for place, run in made.runs.items()}
+    return replace(made, runs=runs)
+
+
+def steady(shares, effects, ratio=2.0):
+    """Return rounds in which others take a nearly steady share from each side, which costs the power `effects`."""
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(8):
+        taken = [share + 0.01 * rng.standard_normal() for share in shares]
+        costs = [
+            value * np.exp(0.02 * rng.standard_normal()) * (1.0 - share) ** -effect
+            for value, share, effect in zip((ratio, 1.0), taken, effects, strict=True)
+        ]
+        found.append(list(zip(costs, taken, strict=True)))
+    return found
+
+
+def test_the_interval_includes_that_runs_with_more_cores_suffer_more():
+    made = table(steady((0.35, 0.65), (1.0, 2.0)))
+    _, low, high = wide(made, (1, 2)).ratio(0, 1, 0.95)
+    assert low < 2.0 < high
+    assert high / low > 2.0
+
+
+def test_alike_sides_that_suffer_alike_have_a_narrow_interval():
+    made = wide(table(steady((0.6, 0.6), (1.0, 1.0))), (1, 1))
+    _, low, high = made.ratio(0, 1, 0.95)
+    assert low < 2.0 < high < 1.1 * low
+
+
+def test_on_a_quiet_machine_nothing_is_unknown():
+    assert wide(table(rows(1.0, 0.04, np.random.default_rng(2))), (1, 2)).unknown(0, 1) == 0.0
