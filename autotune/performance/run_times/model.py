@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtrit
 
 from autotune.performance.regression.cost_model import DRAWS, CostModel
@@ -39,6 +40,7 @@ _LEAST = 6
 _ENOUGH = 10  # a setting with this number of values of its own is known as well as others
 # Hide at most this many rows: more take long and do not improve the calibration.
 _HIDDEN_FROM = 1_000
+_LEAST_LABELS = 2  # the errors of one label do not show how labels differ
 _LEAST_SHARE = 0.15  # a fit to a smaller share of the rows says little about a fit to all
 _BLOCK = 16_384
 _MEMBERS = (
@@ -222,12 +224,14 @@ class _Sample:
 class _Hidden:
     """Predictions of h rows of a `sample` that were hidden from the fits, and the folds in which they were, (h,).
 
-    With `as_asked`, they are as new as the setting; otherwise labels were too large to hide.
+    With `as_asked`, they are as new as the setting; otherwise labels were too large to hide. `alike`, (h,), are the
+    rows of labels of which some stayed visible, if the setting has rows itself.
     """
 
     sample: _Sample
     predicted: Predicted
     fold: Places
+    alike: npt.NDArray[np.bool_]
     as_asked: bool
 
     @classmethod
@@ -241,19 +245,22 @@ class _Hidden:
         fold = folds(novelty, rng)
         few = int(novelty.own.sum()) if (fold < 0).any() else 0
         members, draws = np.full((n, len(_MEMBERS)), np.nan), np.zeros((DRAWS, n))
+        alike = np.ones(n, dtype=bool)
         for out in range(int(fold.max()) + 1):
             hidden = np.flatnonzero(fold == out)
-            test = np.setdiff1d(hidden, _places_to_keep(novelty.labels, hidden, few, rng))
+            kept = _places_to_keep(novelty.labels, hidden, few, rng)
+            test = np.setdiff1d(hidden, kept)
             train = np.setdiff1d(np.arange(n), test)
             if len(test) and len(train) >= max(min(_LEAST, n - 1), _LEAST_SHARE * n):
                 found = sample.at(train).learners(available).predict(sample.table.at(test))
                 members[test], draws[:, test] = found.members, found.draws
+                alike[test] = not few or np.isin(novelty.labels[test], novelty.labels[kept])
         judged = np.flatnonzero(~np.isnan(members).all(axis=1))
         if not len(judged) and len(set(novelty.labels.tolist())) > 1:
             single = replace(novelty, labels=np.full(n, "", dtype=object), label="")
             return replace(cls.of(replace(sample, novelty=single), available, rng), as_asked=novelty.respect == "")
         predicted = Predicted(members[judged], draws[:, judged], available)
-        return cls(sample.at(judged), predicted, fold[judged], novelty.is_hidden_alike)
+        return cls(sample.at(judged), predicted, fold[judged], alike[judged], novelty.is_hidden_alike)
 
     def mixture(self) -> FloatArray:
         """Return the weights of members, (5,), with the least error on hidden rows, in quarters.
@@ -297,14 +304,24 @@ class _Hidden:
     def by(self, weights: FloatArray) -> "_Hidden":
         """Return the rows that a mixture with `weights`, (5,), predicts, as it predicts them."""
         predicted = replace(self.predicted, weights=weights)
-        judged = np.flatnonzero(~np.isnan(predicted.mean))
-        return replace(self, sample=self.sample.at(judged), predicted=predicted.at(judged), fold=self.fold[judged])
+        return replace(self, predicted=predicted)._at(np.flatnonzero(~np.isnan(predicted.mean)))
 
     def width(self) -> Width:
-        """Return the width of intervals of values."""
+        """Return the width of intervals of values.
+
+        Of a label with a single row nothing stays visible, so the model states a much wider uncertainty there than of a
+        setting with values of its own. Such labels do not count for it.
+        """
         if not self.as_asked and self.predicted.weights[:_COSTS].any():
             return _STATED
-        return Width.of(self.predicted.mean - self.sample.y, self.predicted.apart, self.sample.novelty.labels)
+        alike = self._at(np.flatnonzero(self.alike))
+        used = alike if len(set(alike.sample.novelty.labels)) >= _LEAST_LABELS else self
+        return Width.of(used.predicted.mean - used.sample.y, used.predicted.apart, used.sample.novelty.labels)
+
+    def _at(self, places: Places) -> "_Hidden":
+        """Return the rows at the indexes `places`."""
+        sample, predicted = self.sample.at(places), self.predicted.at(places)
+        return replace(self, sample=sample, predicted=predicted, fold=self.fold[places], alike=self.alike[places])
 
     def ratio_width(self, rng: np.random.Generator) -> Width | None:
         """Return the width of intervals of ratios within a setting, from pairs of rows that were hidden together.

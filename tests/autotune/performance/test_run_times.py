@@ -165,6 +165,24 @@ def test_intervals_hold_settings_that_are_known_a_little():
     assert 0.8 <= np.mean(inside) <= 0.98
 
 
+def test_machines_with_a_single_run_do_not_narrow_what_one_own_run_tells():
+    here = setting("h", 100)
+    own = Measured(here, {"np": 2}, float(np.exp(law("h", 100, 2, 0.3))))
+
+    def half(known):
+        model = RunTimes.fit([*known, own], (), here, strong_scaling("np", None))
+        return model.estimate(cases(here, [4])).half[0]
+
+    alone, beside = [], []
+    for seed in range(4):
+        known = rows("abcdef", (100,), noise=0.1, seed=seed, levels=np.linspace(-1.0, 1.0, 6))
+        # Hidden, these machines have no run of their own, and the model is much less certain of them than of `here`.
+        single = rows("opqrstuvwxyz", (100,), (2,), seed=seed, levels=np.linspace(-1.0, 1.0, 12))
+        alone.append(half(known))
+        beside.append(half([*known, *single]))
+    assert np.mean(beside) > 0.8 * np.mean(alone)
+
+
 def test_folds_are_even_and_keep_labels_together():
     labels = np.repeat(np.array(list("abcdefg"), dtype=object), [1, 1, 2, 2, 8, 9, 10])
     found = folds(Novelty("machine", "machine", labels, "g"), np.random.default_rng(0))
