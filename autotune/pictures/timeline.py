@@ -9,7 +9,6 @@ from autotune.formatting import configuration_text, join_words, quantity
 from autotune.pictures.chart import Axis, Bars, Cell, Chart, Panel, Role, Table
 from autotune.pictures.downsampling import thin, thinning_note
 from autotune.pictures.labels import count_noun
-from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class _PlacedRun:
 
     @property
     def role(self) -> Role:
-        if self.run.series.kind is SeriesKind.ASIDE and self.run.outcome.measured:
+        if self.run.is_set_aside:
             return Role.PAUSED
         if self.run.outcome.failure is not None:
             return Role.FAILED

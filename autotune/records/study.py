@@ -98,6 +98,11 @@ class Run(Purpose):
         return self.series.kind is SeriesKind.ASIDE or not self.outcome.retryable
 
     @property
+    def is_set_aside(self) -> bool:
+        """Whether the run does not count although it did not fail by itself: it worked, or others disturbed it."""
+        return self.series.kind is SeriesKind.ASIDE and bool(self.outcome.measured or self.outcome.disturbed)
+
+    @property
     def lean(self) -> Self:
         """The run without the text of its input files, to save memory; storage has the text."""
         return replace(self, job={name: value for name, value in self.job.items() if name != "files"})

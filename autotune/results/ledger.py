@@ -236,7 +236,7 @@ def _gpu_s(run: Run) -> float:
 
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:
     if run.series.kind is SeriesKind.ASIDE:
-        return "aside" if run.outcome.measured or run.outcome.disturbed else "failed"
+        return "aside" if run.is_set_aside else "failed"
     if run.series.is_comparison:
         return "verdict" if run.series.kind in _VERDICT else "comparisons"
     if run.outcome.capped:

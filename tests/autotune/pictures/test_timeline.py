@@ -57,8 +57,9 @@ def test_comparisons_and_tuning_have_different_roles():
     assert [mark.role for mark in timeline(NOTHING, [RUNS[0], compared]).panels[0].marks] == [Role.TRIAL, Role.MEASURED]
 
 
-def test_a_run_that_worked_and_was_set_aside_is_not_called_failed():
-    disturbed = replace(RUNS[1], series=TUNING.aside, outcome=RUNS[1].outcome.set_aside(DISTURBED, "was disturbed"))
+@pytest.mark.parametrize("outcome", [took(10.0), capped(4.0)])
+def test_a_run_that_was_set_aside_is_not_called_failed(outcome):
+    disturbed = replace(RUNS[1], series=TUNING.aside, outcome=outcome.set_aside(DISTURBED, "was disturbed"))
     chart = timeline(NOTHING, [RUNS[0], disturbed])
     assert [mark.label for mark in chart.panels[0].marks] == ["tuning", "set aside"]
     assert "Failed runs" not in chart.description
