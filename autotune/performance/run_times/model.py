@@ -43,15 +43,10 @@ _HIDDEN_FROM = 1_000
 _LEAST_LABELS = 2  # the errors of one label do not show how labels differ
 _LEAST_SHARE = 0.15  # a fit to a smaller share of the rows says little about a fit to all
 _BLOCK = 16_384
-_MEMBERS = (
-    "a cost model",
-    "a cost model with trees that correct it",
-    "a log-linear model",
-    "a log-linear model with trees that correct it",
-    "a random forest",
-)
+# A cost model, the same with trees that correct it, a log-linear model, that with trees, and a random forest.
+_MEMBERS = 5
 _COSTS = 2  # the first members are cost models
-_COSTS_ALONE = np.eye(len(_MEMBERS))[0]
+_COSTS_ALONE = np.eye(_MEMBERS)[0]
 _PARTS = 4  # weights are quarters: finer weights would fit noise
 _HUBER = 0.2
 _SURE = NormalDist().cdf(1.0)
@@ -143,7 +138,7 @@ class _Learners:
 
     def predict(self, table: Table) -> Predicted:
         """Return the predictions of m cases."""
-        members, draws = np.full((len(table), len(_MEMBERS)), np.nan), np.zeros((DRAWS, len(table)))
+        members, draws = np.full((len(table), _MEMBERS), np.nan), np.zeros((DRAWS, len(table)))
         for place, (base, trees) in enumerate(zip(self.bases, self.trees, strict=True)):
             if base is None:
                 continue
@@ -244,7 +239,7 @@ class _Hidden:
         n, novelty = len(sample.y), sample.novelty
         fold = folds(novelty, rng)
         few = int(novelty.own.sum()) if (fold < 0).any() else 0
-        members, draws = np.full((n, len(_MEMBERS)), np.nan), np.zeros((DRAWS, n))
+        members, draws = np.full((n, _MEMBERS), np.nan), np.zeros((DRAWS, n))
         alike = np.ones(n, dtype=bool)
         for out in range(int(fold.max()) + 1):
             hidden = np.flatnonzero(fold == out)
@@ -412,7 +407,7 @@ class RunTimes:
             ratio_width=_STATED,
             doubts=(f"{doubt}: predicted from what is known of its costs",),
             abstains=False,
-            grounds=f"a cost model of {setting.program}{f'; {count}' if values else ''}",
+            grounds=f"what is known of the costs of {setting.program}{f'; {count}' if values else ''}",
         )
 
     @property
@@ -486,7 +481,7 @@ def _fit(rows: list[Measured], others: Sequence[Measured], reader: Reader, setti
     rng = np.random.default_rng(0)
     places = _places_to_hide(new, rng)
     part = sample if len(places) == len(rows) else sample.at(places)
-    available = np.ones(len(_MEMBERS))
+    available = np.ones(_MEMBERS)
     knows_work = costs is not None and costs.level < _UNKNOWN_WORK
     if costs is None:
         available[:_COSTS] = 0.0
@@ -562,15 +557,14 @@ def _with_bounds(model: RunTimes, sample: _Sample, rows: list[Measured], bounds:
 def _grounds(rows: Sequence[Measured], weights: FloatArray, hidden: _Hidden, new: Novelty, share: float) -> str:
     machines = len({row.setting.machine for row in rows})
     builds = len(set(by_setting([row.setting for row in rows], installation)))
-    members = [(name, weight) for name, weight in zip(_MEMBERS, weights.tolist(), strict=True) if weight]
-    parts = " and ".join(name if len(members) == 1 else f"{name} ({weight:.0%})" for name, weight in members)
+    costs = " and on what is known of its costs" if weights[:_COSTS].any() else ""
     tested = "measurements" if hidden.sample.novelty.hides_single_rows else _UNSEEN[new.by]
     judged = f"tested on {tested} left out of the fit" if len(hidden.sample.y) else "too little is known to test it"
     words = _UNSEEN[new.respect or "setting"]
     promise = f"; other {words} known: {new.others}, so an interval is to hold {share:.0%}"
     where = f"{machines} machine{'s' * (machines != 1)}, {builds} build{'s' * (builds != 1)}"
     what = f"{len(rows)} measurements of {rows[0].setting.program} on {where}"
-    return f"fitted on {what}: {parts}, {judged}{promise * (share < CONFIDENCE)}"
+    return f"fitted on {what}{costs}, {judged}{promise * (share < CONFIDENCE)}"
 
 
 def promised_share(others: int | None) -> float:
