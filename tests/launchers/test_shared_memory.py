@@ -1,6 +1,7 @@
 """The shared memory of a killed job is removed; that of other programs stays, whenever it was made."""
 
 import ctypes
+import mmap
 import os
 import secrets
 import signal
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from launchers import EndReason, Job, JobState
+from launchers import EndReason, Job, JobState, local
 from launchers.local import LocalLauncher
 from launchers.run import run
 from launchers.shared_memory import SHARED_MEMORY_FILE, JobSharedMemory, find_abandoned
@@ -116,6 +117,23 @@ def test_shared_memory_of_what_a_process_of_the_job_has_killed_is_removed(tmp_pa
     assert (tmp_path / "ready").exists()
     assert not name.exists()
     assert int((tmp_path / "segment").read_text()) not in segments()
+
+
+def test_shared_memory_that_a_process_notes_until_it_is_killed_is_removed(tmp_path, name, monkeypatch):
+    JobSharedMemory().keep_in(os.fspath(tmp_path))
+    starter = JobSharedMemory()  # of the process that starts a server
+    starter.add_to(os.fspath(tmp_path))
+
+    def kill(_):
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+        os.ftruncate(descriptor, 4096)
+        with mmap.mmap(descriptor, 4096):
+            starter.note([os.getpid()])
+        os.close(descriptor)
+
+    monkeypatch.setattr(local, "kill_marked", kill)
+    local._kill({f"token:{tmp_path}"})
+    assert not name.exists()
 
 
 def test_a_line_of_the_record_that_a_full_disk_has_cut_spoils_no_other(tmp_path):

@@ -155,9 +155,11 @@ function launcher(name) {
 }
 
 function inWords({ trials, study, machine, measured, core_s: cores, elapsed_s: elapsed }) {
+  if (trials === 0) return "All these trials are made already: only what the verdict still needs is left.";
   const made = `${counted(trials, "more trial")} and the verdict: about ${duration(elapsed.about)}, ${coreTime(cores.about)}`;
-  const sure = `in nine cases of ten ${duration(elapsed.low)} to ${duration(elapsed.high)}`;
-  return `${made}; ${sure}, by ${counted(measured, "trial")} of ${study}${machine ? ` on ${machine}` : ""}.`;
+  const [low, high] = [elapsed.low, elapsed.high].map(duration);
+  const sure = low === high ? "" : `; in nine cases of ten ${low} to ${high}`;
+  return `${made}${sure}, by ${counted(measured, "trial")} of ${study}${machine ? ` on ${machine}` : ""}.`;
 }
 
 // Empty fields are left to the service.

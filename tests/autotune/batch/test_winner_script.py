@@ -17,6 +17,7 @@ from launchers import Usage
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.mpi import MpiFlavour, flavour_record, script_flavour
 from launchers.mpi.srun import SRUN
+from launchers.server import mark_of
 from objectives.efficiency import library
 from tests.autotune.results.test_summary import JOB, script, trial, verdict_on
 from tests.support.fakes import SECONDS, definition, small_space, study_file, took
@@ -75,6 +76,12 @@ def test_a_command_is_that_of_the_configuration_to_use_if_autotune_has_started_i
     assert winner_script.command_to_use(store, summary(ablation=ABLATION))[-3:] == ["pw.x", "-nk", "1"]
     told = replace(summary(), definition=replace(definition(small_space()), objective="replay"))
     assert winner_script.command_to_use(store, told) is None
+
+
+def test_the_command_of_a_server_has_a_port_for_the_user_to_choose():
+    server = {"argv": ["serve", "--port", mark_of("port"), "--at=127.0.0.1:" + mark_of("port")], "environment": {}}
+    job = JOB | {"server": server | {"files": []}}
+    assert winner_script.commands_of(job)[0][-3:] == ["--port", "PORT", "--at=127.0.0.1:PORT"]
 
 
 def test_a_script_is_without_the_library_that_timed_the_measured_run():

@@ -92,6 +92,13 @@ def test_a_default_without_competitors_is_not_called_best():
     assert summary(trial(0, took(1.0)), trial(1)).verdict_sentence() == said
 
 
+def test_that_others_took_time_is_a_doubt_beside_those_of_the_verdict():
+    found = summary(trial(0, took(2.0)), trial(1, took(1.0)), verdict=verdict_on(1, *[(2.0, 1.0), (2.0, 1.9)] * 6))
+    doubted = replace(found, taken_doubt="others took 12% of these runs' time")
+    assert len(doubted.doubts) == 1 + len(found.doubts) > 1
+    assert doubted.doubts[-1] == "others took 12% of these runs' time"
+
+
 UNSURE = [(2.0 + 0.3 * (-1) ** k, 2.0) for k in range(8)]
 
 

@@ -318,11 +318,11 @@ KNOWN = [
 ]
 
 
-def estimate(order):
-    """What an order would cost; of its own program nothing was measured."""
+def estimate(order, made):
+    """What an order would cost of which some trials are made; of its own program nothing was measured."""
     if order["study"] != "qe":
         return None
-    trials = order.get("trials", 50)
+    trials = max(0, order.get("trials", 50) - made)
     seconds = {"about": 30.0 * trials, "low": 25.0 * trials, "high": 35.0 * trials}
     cores = {key: 24.0 * value for key, value in seconds.items()}
     return {
