@@ -218,6 +218,10 @@ class Client:
         """Return the best valid trial so far."""
         return self._call("GET", _path(name, "incumbent"))
 
+    def decisions(self, name: str) -> Json:
+        """Return the decision table of a study, what to use where; None before enough runs have ended."""
+        return self._call("GET", _path(name, "decisions"))
+
     def ablation(self, name: str) -> Json:
         """Return the worth of each changed option of the winner."""
         return self._call("GET", _path(name, "ablation"))

@@ -110,10 +110,11 @@ class Trials(Answer):
 
 
 class Result(Answer):
-    """The best trial, and the verdict: its comparison with the default in fresh runs."""
+    """The best trial, and the verdict: its comparison with the default in fresh runs; or what to use where."""
 
     best: Value | None = None
     verdict: dict[str, Any] | None = None
+    decisions: dict[str, Any] | None = None
 
 
 class Explanation(Answer):

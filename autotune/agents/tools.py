@@ -116,6 +116,7 @@ def _result(context: ToolContext, of: given.StudyArguments) -> Json:
     return {
         "best": best and _only(best, _OF_TRIAL),
         "verdict": verdict and _only(verdict, _OF_VERDICT),
+        "decisions": _or_none(lambda: context.client.decisions(of.study)),
         "next": context.client.study(of.study)["next"],
     }
 
@@ -221,7 +222,7 @@ TOOLS: Mapping[str, Tool] = {
             "get_result",
             Scope.LOOK,
             "Show the best configuration, and the verdict: the comparison with the default in fresh runs. Without a "
-            "verdict the best is uncertain, since its value comes from few runs.",
+            "verdict the best is uncertain, since its value comes from few runs. A study with [decisions] has a table.",
             given.StudyArguments,
             answers.Result,
             _result,

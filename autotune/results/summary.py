@@ -591,10 +591,11 @@ class TableSummary(Summary):
         return f"No single winner: a decision table over {over}; `autotune best {self.name}` prints it."
 
     def next_step(self, resumes: str) -> str:
-        """Return what to do next: read the table."""
+        """Return what to do next: use the table."""
         if not self.standings.measured:
             return super().next_step(resumes)
-        return f"Read the table: `autotune best {self.name}` prints what to use where, and where it is not sure."
+        unsure = "a setting without pairs of runs was not compared with the default"
+        return f"Use the table, which `autotune best {self.name}` prints, too; {unsure}."
 
 
 def summarise(store: ReadableStudy) -> Summary:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from autotune.coordination.upkeep import delete as delete_study
 from autotune.coordination.upkeep import find_removable, hold_unused
+from autotune.decisions.table import DecisionTable
 from autotune.display.status_file import ENDED, STARTING
 from autotune.errors import BusyError, StorageError, StudyFileError
 from autotune.locks import find_local_holder
@@ -294,6 +295,12 @@ class Studies:
         if picture not in known:
             raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {', '.join(known) or 'none'}")
         return self._summaries.chart(name, version, picture)
+
+    def decision_table(self, name: str, version: int) -> DecisionTable | None:
+        """Return the decision table of a study at `version` or later; None before enough runs have ended."""
+        if not self.summary(name, version).has_decision_table:
+            raise ProblemError(404, f"study {name!r} has no decision table: its study file has no [decisions]")
+        return self._summaries.decision_table(name, version)
 
     def store(self, name: str) -> StudyStore:
         """Open a stored study for reading."""

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from autotune.comparison.watching.watch import Watch
-from autotune.decisions.table import table_of
+from autotune.decisions.table import DecisionTable, table_of
 from autotune.errors import AutotuneError, StorageError
 from autotune.formatting import quantity, without_rounding_error
 from autotune.pictures import Chart
@@ -70,6 +70,7 @@ class StudySummaries:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
         self._charts = lru_cache(maxsize=_KEPT_CHARTS)(self._chart_at)
+        self._tables = lru_cache(maxsize=_KEPT)(self._table_at)
         # The list needs all studies: with a cache as small as that of summaries, each request would read all again.
         self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._brief_at)
         self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._best_at)
@@ -79,7 +80,12 @@ class StudySummaries:
         with self._extend_if_slow(name):
             if picture == "timeline":
                 return timeline(summary, store.runs())
-            return drawers_of(summary, stored_brackets(store), table_of(store))[picture]()
+            table = self._tables(name, version) if summary.has_decision_table else None
+            return drawers_of(summary, stored_brackets(store), table)[picture]()
+
+    def _table_at(self, name: str, version: int) -> DecisionTable | None:
+        with self._extend_if_slow(name):
+            return table_of(self._as_read(name, version)[0])
 
     @contextmanager
     def _extend_if_slow(self, name: str) -> Iterator[None]:
@@ -197,6 +203,14 @@ class StudySummaries:
             StorageError: No study has that name, or the storage cannot be read.
         """
         return self._charts(name, version, picture)
+
+    def decision_table(self, name: str, version: int) -> DecisionTable | None:
+        """Return the decision table of a study at `version` or later; None without one, or before enough runs.
+
+        Raises:
+            StorageError: No study has that name, or the storage cannot be read.
+        """
+        return self._tables(name, version)
 
     def get(self, name: str, version: int | None = None) -> Summary | None:
         """Return the summary of a study, at `version` or later; None without such a study.

@@ -131,6 +131,17 @@ class MetricRow(BaseModel):
     limit: str
 
 
+class Decisions(BaseModel):
+    """The decision table of a study: what to use where. Neighbouring cells with the same decision share a row.
+
+    `sentences` say what the table gains, and which cells were not compared in fresh runs.
+    """
+
+    columns: list[str]
+    rows: list[list[str]]
+    sentences: list[str]
+
+
 class RunningRun(BaseModel):
     """A run in flight. `label` is its purpose, empty for tuning; a run for another purpose may have no trial.
 

@@ -1,6 +1,7 @@
 // The overview of a study: its result and what to do next, its main picture, current runs, failures, costs. The kind of
 // study decides: one winner beside the default, the front of a trade-off, the curves of trainings, or a table.
 
+import { decisionsBox } from "./decisions.js";
 import { breakable, fill, h, prose } from "./dom.js";
 import { counted, coreTime, duration, number, plain, ratioTitle } from "./format.js";
 import { frontBox } from "./front.js";
@@ -30,6 +31,7 @@ export function openOverview(root, { name, here }) {
   const verdict = section("Verdict", drawVerdict, { className: "card verdict" });
   const running = runningSection();
   const front = frontBox(name, here);
+  const decisions = decisionsBox(name);
   const metrics = section("All metrics", drawMetrics);
   const checks = section("Checks of the winner", drawChecks);
   const pictures = h("section", { class: "card", "aria-label": "Pictures" });
@@ -41,6 +43,7 @@ export function openOverview(root, { name, here }) {
     h("div", { class: "beside" }, verdict.element, configuration.element),
     checks.element,
     front.element,
+    decisions.element,
     metrics.element,
     running.element,
     pictures,
@@ -71,6 +74,7 @@ export function openOverview(root, { name, here }) {
     verdict.update(pick(study, ...OF_VERDICT));
     checks.update(pick(study, "checks", "alarms"));
     front.update(study);
+    decisions.update(study);
     metrics.update(pick(study, "metrics", "fresh"));
     running.update(study);
     draw(study);
@@ -84,6 +88,7 @@ export function openOverview(root, { name, here }) {
     update,
     close() {
       configuration.close();
+      decisions.close();
       running.close();
       close();
     },

@@ -1,17 +1,21 @@
 """Routes of the results of a study: its best configuration, verdict, ablation, and costs."""
 
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request, Response
 
+from autotune.decisions.ranges import columns_of, rows_of
+from autotune.formatting import as_sentence
 from autotune.service.json_values import json_value
 from autotune.service.models.orders import LONGEST_WEIGHTS
-from autotune.service.models.studies import FrontPoint, Trial
+from autotune.service.models.studies import Decisions, FrontPoint, Trial
 from autotune.service.models.values import Values
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
-from autotune.service.studies import Studies
+from autotune.service.studies import AnswerKey, Studies
 from autotune.service.summaries import preferred_point, trial_model
+from autotune.service.workers import Answer, answer_long, as_json
 
 
 def routes(studies: Studies) -> APIRouter:
@@ -37,6 +41,19 @@ def routes(studies: Studies) -> APIRouter:
     ) -> FrontPoint:
         """Show the point of a trade-off's front that weights of its metrics choose. Nothing is stored."""
         return preferred_point(studies.summary(name).weighted(weights))
+
+    @router.get("/studies/{name}/decisions", response_model=Decisions | None, responses=answers(404))
+    async def show_decisions(name: StudyName, request: Request) -> Response:
+        """Show the decision table of a study: what to use where; null before enough runs have ended."""
+
+        def make(key: AnswerKey) -> Answer:
+            table = studies.decision_table(name, key.version)
+            if table is None:
+                return as_json(None)
+            texts = {"columns": columns_of(table), "rows": rows_of(table)}
+            return as_json(Decisions(**json_value(texts | {"sentences": [*map(as_sentence, table.sentences())]})))
+
+        return await answer_long(request, partial(studies.key, name, "decisions"), make)
 
     @router.get("/studies/{name}/verdict", responses=answers(404))
     def show_verdict(name: StudyName) -> Values:

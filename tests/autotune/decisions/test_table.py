@@ -12,11 +12,14 @@ from autotune.decisions.ranges import ranges, rows_of
 from autotune.decisions.table import DecisionTable, FreshPairs, cell_series, decision_table, shares_of
 from autotune.records.outcome import Outcome
 from autotune.search.decisions.weights import Usage
+from autotune.service.routes.app import create_app
+from autotune.service.settings import Settings
 from autotune.storage.stored_study import open_stored_study
 from objectives.base import Metric
 from objectives.decision import Decision
 from objectives.kind import ObjectiveKind
 from objectives.registry import OBJECTIVES
+from tests.autotune.service.test_access import START, ask
 from tests.support.command_line import invoke
 from tests.support.warm import autotune
 
@@ -106,6 +109,17 @@ def test_the_table_is_in_the_report_and_is_a_picture(folder):
     assert ended.returncode == 0, ended.stderr
     assert (folder / "table.png").stat().st_size > 0
     assert autotune(folder, "picture", "t", "--of", "us").returncode == 2
+
+
+def test_the_service_shows_the_table_as_the_command_line_prints_it(folder):
+    settings = Settings(f"sqlite:///{folder / 'autotune.db'}", folder / "service", read_only=True, start_token=START)
+    answer = ask(create_app(settings), path="/studies/t/decisions")
+    found, printed = answer.json(), autotune(folder, "best", "t").stdout
+    assert found["columns"] == ["op", "bytes", "use", "over the default", "95% interval", "pairs"]
+    for row in found["rows"]:
+        assert all(cell in printed for cell in row)
+    assert found["sentences"][0] == "8 of 12 cells are better with another setting than the default."
+    assert ask(create_app(settings), path="/studies/t").json()["pictures"][0] == "decisions"
 
 
 def test_the_same_command_again_makes_no_run(folder):

@@ -308,6 +308,8 @@ def _handler(service):  # noqa: C901  a table of addresses
                     self._json({"trial": found, "made": figures.runs(found)})
                 case ["pictures", name] if name in drawn:
                     self._json(drawn[name])
+                case ["decisions"]:
+                    self._json(study.decisions)
                 case ["front"]:
                     self._json(_point(study, query["weights"]))
                 case ["script-forms"]:

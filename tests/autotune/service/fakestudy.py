@@ -17,6 +17,7 @@ class FakeStudy:
     message: str = ""
     managed: bool = True
     is_tradeoff: bool = False
+    decisions: dict | None = None
     ask_tell: bool = False
     held: bool = False
     waits: str = ""
@@ -45,6 +46,11 @@ class FakeStudy:
         return min((one for one in self.trials if one["value"]), key=lambda one: one["value"], default=None)
 
     @property
+    def has_winner(self):
+        """Whether a single winner is looked for."""
+        return not self.is_tradeoff and self.decisions is None
+
+    @property
     def front_points(self):
         """The best two trials, as if the faster one took more memory."""
         best = sorted((one for one in self.trials if one["value"]), key=lambda one: one["value"])[:2]
@@ -62,7 +68,7 @@ class FakeStudy:
         best = self.incumbent
         kinds = [one["state"] for one in self.trials if one["state"] not in {"complete", "running"}]
         gain = best["speed_up"] if best else None
-        done = self.state == "finished" and best is not None and self.compared and not self.is_tradeoff
+        done = self.state == "finished" and best is not None and self.compared and self.has_winner
         return {
             "name": self.name,
             "study": "qe",
@@ -77,10 +83,10 @@ class FakeStudy:
             "failures": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
             "front": len(self.front_points) if self.is_tradeoff else None,
             "baseline": figures.BASELINE if best else None,
-            "best": best["value"] if best and not self.is_tradeoff else None,
+            "best": best["value"] if best and self.has_winner else None,
             "fresh": {"best": 1.9, "default": 3.31, "pairs": 19} if done else None,
             "texts": self._texts(best, gain, done=done),
-            "speed_up": None if self.is_tradeoff else gain,
+            "speed_up": gain if self.has_winner else None,
             "interval": [gain * 0.94, gain * 1.06] if done else None,
             "verdict": _sentence(gain) if done else None,
             "machine": self.machine,
@@ -95,7 +101,7 @@ class FakeStudy:
     def _texts(self, best, gain, *, done):
         if best is None:
             return None
-        if self.is_tradeoff:
+        if not self.has_winner:
             return {"best": "", "default": f"{figures.BASELINE} s", "gain": "", "of": "in tuning"}
         if done:
             interval = f"({gain * 0.94:.3f} to {gain * 1.06:.3f})"
@@ -127,7 +133,7 @@ class FakeStudy:
             "running": [run] if active else [],
             "left_s": 95.0 * (self.budget - len(self.trials)) if active else None,
             "phase": "tuning" if active else "",
-            "incumbent": None if self.is_tradeoff else _winner(best),
+            "incumbent": _winner(best) if self.has_winner else None,
             "front_points": self.front_points if self.is_tradeoff else [],
             "default": _winner(self.trials[0]) if self.trials else None,
             "simplified": None,
@@ -151,6 +157,8 @@ class FakeStudy:
     def _pictures(self, best):
         if best is None:
             return []
+        if self.decisions is not None:
+            return ["decisions"]
         first = ["tradeoff"] if self.is_tradeoff else ["progress"]
         ended = ["pairs", "ablation"] if self.brief()["verdict"] else []
         return [*first, *ended, "importance", "slices"]

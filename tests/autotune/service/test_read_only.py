@@ -54,6 +54,7 @@ def test_everything_can_be_seen_and_nothing_changed(folder):
     (study,) = ask(app).json()
     assert (study["name"], study["state"], study["best"]) == ("paper", "stopped", 1.0)
     assert ask(app, path="/studies/paper").json()["incumbent"]["configuration"] == OTHER
+    assert "has no decision table" in ask(app, path="/studies/paper/decisions").json()["detail"]
     assert len(ask(app, path="/studies/paper/trials").json()["trials"]) == 2
     for method, path in CHANGES:
         answer = ask(app, method, path, json={})

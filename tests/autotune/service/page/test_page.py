@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.autotune.service import fakefigures as figures
 from tests.autotune.service.page.conftest import until
 
 pytestmark = pytest.mark.slow
@@ -169,6 +170,17 @@ def test_a_trade_off_shows_its_front_and_claims_no_winner(fake, new_page):
     expect(page.get_by_role("img", name="The trade-off")).to_be_visible()
     expect(page.get_by_text("No verdict yet")).to_have_count(0)
     expect(page.get_by_role("button", name="Confirm now")).to_be_hidden()
+
+
+def test_a_table_of_decisions_says_what_to_use_where_and_claims_no_winner(fake, new_page):
+    fake.add("lookup", "finished", 12, decisions=figures.DECISIONS)
+    page, _ = new_page(fake.url, "#/studies/lookup")
+    what = page.get_by_role("region", name="What to use where", exact=True)
+    expect(what.get_by_role("row").last).to_have_text("10000 to 50000way=index9.4003.200 to 31.0008")
+    expect(what).to_contain_text("2 of 4 cells are better")
+    expect(page.get_by_role("img", name="The decision table")).to_be_visible()
+    expect(page.get_by_text("not confirmed yet")).to_have_count(0)
+    expect(page.get_by_role("region", name="Configuration")).to_have_count(0)
 
 
 def test_weights_choose_a_point_of_the_front_which_is_compared(fake, new_page):
