@@ -465,7 +465,7 @@ class Studies:
         fields = self._brief_fields(snapshot, name)
         version = snapshot.versions.get(name)
         if version is None:
-            own: dict[str, Any] = {"ledger": {}, "workload": {}, "noise": "", "next": ""}
+            own: dict[str, Any] = {"ledger": {}, "workload": {}, "noise": "", "disturbance": "", "next": ""}
             own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail", "first_error"))
             own |= {key: [] for key in ("doubts", "front_points", "metrics", "checks", "alarms", "pictures")}
         else:

@@ -22,6 +22,7 @@ from autotune.records.labels import Labels
 from autotune.records.limit import metrics_of_run
 from autotune.records.series import TUNING, SeriesKind
 from autotune.records.study import Run, State, TrialRecord
+from autotune.results.disturbed_runs import disturbance_sentence
 from autotune.results.estimate import Estimate, estimate
 from autotune.results.known_configurations import KnownConfiguration, best_of, known_configuration
 from autotune.results.noise import noise_sentence
@@ -342,6 +343,7 @@ def _detail_of(study: ReadableStudy, summary: Summary) -> dict[str, Any]:
         "ledger": json_value(values["ledger"]),
         "workload": json_value(values["facts"]),
         "noise": noise_sentence(standings),
+        "disturbance": disturbance_sentence(summary.taken) if any(run.is_disturbed for run in summary.taken) else "",
         "first_error": first_error(summary),
         "metrics": _metric_rows(study.runs(), summary),
         **_watched(study, summary),

@@ -167,11 +167,12 @@ class FirstError(BaseModel):
 class StudyDetail(StudyBrief):
     """The state and all results of a study. `version` changes whenever something is stored.
 
-    `noise` says how much runs of one configuration differ, and whether the machine drifted. `next` says what to do
-    next. `metrics` has every metric, if there are several: medians of the fresh runs behind a verdict, else of tuning.
-    `checks` are those of `autotune watch`, `alarms` say what they found. `pictures` are the names of its pictures, the
-    main one first. `again` is the body of a `POST /studies` that starts another study like this one; None if it is not
-    in the catalogue, or too large for that.
+    `noise` says how much runs of one configuration differ, and whether the machine drifted, `disturbance` how many runs
+    were set aside because others disturbed them; empty if none was. `next` says what to do next. `metrics` has every
+    metric, if there are several: medians of the fresh runs behind a verdict, else of tuning. `checks` are those of
+    `autotune watch`, `alarms` say what they found. `pictures` are the names of its pictures, the main one first.
+    `again` is the body of a `POST /studies` that starts another study like this one; None if it is not in the
+    catalogue, or too large for that.
     """
 
     model_config = ConfigDict(
@@ -192,6 +193,7 @@ class StudyDetail(StudyBrief):
                     "ledger": {"spent": 310.0},
                     "workload": {"n_atoms": 6},
                     "noise": "runs of the same configuration differ by 2.1%",
+                    "disturbance": "",
                     "first_error": None,
                     "metrics": [],
                     "checks": [],
@@ -217,6 +219,7 @@ class StudyDetail(StudyBrief):
     ledger: Values
     workload: Values
     noise: str
+    disturbance: str
     first_error: FirstError | None
     metrics: list[MetricRow]
     checks: list[str]

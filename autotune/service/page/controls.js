@@ -33,6 +33,7 @@ const FROM_CATALOGUE = ["extend", "confirm", "ablate", "again"];
 /** The buttons of a study; `dialogs` must be added to the page, `deleting()` is true while this page deletes the study. */
 export function controls(name) {
   const error = errorLine();
+  const doing = h("p", { class: "doing", role: "status" });
   let study = null;
   let deleting = false;
   let unreachable = false;
@@ -68,6 +69,7 @@ export function controls(name) {
       IN_SIGHT.map((verb) => buttons.get(verb)),
       more,
     ),
+    doing,
     error.element,
   );
   const confirm = confirmation(name, remove);
@@ -126,15 +128,15 @@ export function controls(name) {
   async function remove() {
     error.show("");
     deleting = true;
-    const button = buttons.get("delete");
-    setText(button, "Deleting …");
+    more.open = false;
+    setText(doing, `Deleting ${name} …`);
     try {
       await get(studyPath(name), { method: "DELETE" });
       announce(`${name} was deleted.`);
       location.hash = "#/";
     } catch (problem) {
       deleting = false;
-      setText(button, VERBS.delete.title);
+      setText(doing, "");
       refused(problem);
     }
   }

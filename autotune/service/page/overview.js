@@ -23,7 +23,7 @@ const SPENT = [
 
 const OF_VERDICT = [
   ...["state", "ask_tell", "verdict", "doubts", "metric", "best", "baseline", "interval", "texts"],
-  ...["left_s", "replay", "trials", "trouble", "noise", "front", "next"],
+  ...["left_s", "replay", "trials", "trouble", "noise", "disturbance", "front", "next"],
 ];
 
 /** Draw the overview of a study into `root`. */
@@ -113,6 +113,7 @@ function drawVerdict(study) {
       ["Default", texts?.best ? measured(texts.default) : null],
       [ratioTitle(metric), texts?.gain ? big(ratio, sure) : null],
       ["Noise", study.noise],
+      ["Others on the machine", study.disturbance],
       ["Metric", metric ? breakable(`${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}`) : null],
       ["Time left, about", study.left_s === null || study.replay ? null : duration(study.left_s)],
     ]),

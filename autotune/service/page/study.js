@@ -4,6 +4,7 @@ import { breakable, fill, h, onChange, setText } from "./dom.js";
 import { controls } from "./controls.js";
 import { tagList } from "./labels.js";
 import { openLog } from "./log.js";
+import { duration } from "./format.js";
 import { announce, setTitle, showConnection } from "./notices.js";
 import { openOverview } from "./overview.js";
 import { badge, budgetBar, standing } from "./parts.js";
@@ -143,9 +144,10 @@ function header(name) {
   return { title, standing: standingLine, about, update };
 }
 
-// The start of the first and of the newest run, in UTC, and the user who started the study.
+// The start of the first run in UTC, how much later the newest one began, and the user who started the study.
 function began({ started, newest, by }) {
-  const [first, last] = [started, newest].map((time) => time.replace("T", " ").slice(0, 16));
-  if (!first) return by;
-  return `began ${first}${last === first ? "" : `, newest run ${last}`} UTC${by ? `, ${by}` : ""}`;
+  if (!started) return by;
+  const later_s = (Date.parse(`${newest}Z`) - Date.parse(`${started}Z`)) / 1000;
+  const last = later_s > 0 ? `, newest run ${duration(later_s)} later` : "";
+  return `began ${started.replace("T", " ").slice(0, 16)} UTC${last}${by ? `, ${by}` : ""}`;
 }

@@ -142,6 +142,7 @@ class FakeStudy:
             "ledger": figures.ledger(len(self.trials)) if self.trials else {},
             "workload": figures.FACTS,
             "noise": "runs of the same configuration differ by 2.1%; the machine drifted by 8%" if best else "",
+            "disturbance": "others kept runs from running; of 40 runs, 3 set aside for that" if best else "",
             "first_error": next(
                 ({"trial": one["trial"], "message": one["message"]} for one in self.trials if one["message"]), None
             ),

@@ -7,11 +7,14 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from autotune.errors import AutotuneError, BusyError
-from autotune.records.outcome import Outcome
+from autotune.records.outcome import DISTURBED, Outcome
+from autotune.records.series import TUNING
+from autotune.records.study import Run
 from autotune.service import summaries as summaries_module
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
@@ -177,6 +180,18 @@ def test_a_study_in_which_nothing_worked_says_why(studies, sqlite):
     half = studies.detail("half")
     assert (half.state, half.trouble) == ("stopped", "")
     assert (half.first_error.trial, half.first_error.message) == (0, "no device in /opt/solver/lib")
+
+
+def test_the_runs_that_were_set_aside_because_others_disturbed_them_are_counted(studies, sqlite):
+    space = small_space()
+    first, *_ = space.configurations()
+    store = StudyStore.create(sqlite, "mine", definition(space))
+    add_trial(store, space, first, took(2.0))
+    assert studies.detail("mine").disturbance == ""
+    outcome = replace(took(2.0), conditions={"taken_share": 0.5}).set_aside(DISTURBED, "was disturbed")
+    runs = [Run(first, 0, TUNING.aside, outcome=outcome, started=f"2026-11-23T10:00:0{second}") for second in (1, 2)]
+    store.add_runs(runs)
+    assert studies.detail("mine").disturbance.endswith("; of 2 runs, 2 set aside for that")
 
 
 def test_a_study_whose_verdict_is_due_is_not_finished(studies, sqlite):

@@ -10,7 +10,7 @@ def test_notes_are_kept_shown_and_found(fake, new_page, keep):
     fake.add("other", "finished", 12)
     page, guard = new_page(fake.url, "#/studies/done")
     guard.expected.append("status of 422")
-    expect(page.get_by_text("began 2026-11-22 09:04, newest run 2026-11-22 10:04 UTC, ada")).to_be_visible()
+    expect(page.get_by_text("began 2026-11-22 09:04 UTC, newest run 1 h 00 min later, ada")).to_be_visible()
     page.get_by_text("More", exact=True).click()
     page.get_by_role("button", name="Notes").click()
     dialog = page.get_by_role("dialog", name="Notes on done")

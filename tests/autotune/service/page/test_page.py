@@ -122,6 +122,7 @@ def test_a_verdict_comes_first_and_says_its_doubt(fake, new_page):
     verdict = page.get_by_role("region", name="Verdict")
     expect(verdict).to_contain_text("1.667 times as fast as the default configuration (95% interval")
     expect(verdict.locator(".doubt")).to_contain_text(["the interval is wide", "others took 12% of these runs"])
+    expect(verdict).to_contain_text("of 40 runs, 3 set aside for that")
     expect(page.get_by_role("region", name="Without a value")).to_contain_text("timed out")
     expect(page.get_by_role("region", name="Ledger")).to_contain_text("core-s")
     expect(verdict).to_contain_text("Next: Use it: autotune best done --script sh writes its job script.")
@@ -275,6 +276,22 @@ def test_a_study_that_is_not_there(fake, new_page):
     guard.expected.append("status of 404")
     expect(page.get_by_role("alert")).to_have_text("there is no study 'nobody'")
     page.get_by_role("link", name="To the list of studies").click()
+    expect(page).to_have_title("Studies · autotune")
+
+
+def test_a_study_that_is_being_deleted_says_so(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, guard = new_page(fake.url, "#/studies/done")
+    guard.expected.append(ASKED_TOO_LATE)
+    expect(page.locator(".badge")).to_have_text("finished")
+    held = []
+    page.route("**/studies/done", lambda route: held.append(route))  # noqa: PLW0108  Playwright marks the function
+    page.get_by_text("More", exact=True).click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog", name="Delete done?").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Deleting done …")).to_be_visible()
+    until(page, lambda: held)
+    held[0].continue_()
     expect(page).to_have_title("Studies · autotune")
 
 
