@@ -1,7 +1,7 @@
 """The chart of the best value so far over the trials of a study, beside the default."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ from autotune.formatting import configuration_text, count_failures, quantity
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thin, thinning_note
 from autotune.pictures.labels import axis_of, better, count_noun, hover_text
+from autotune.pictures.timeline import time_axis
 from autotune.records.limit import breaks
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.ratio_words import ratio_title
@@ -28,7 +29,10 @@ _EDGE = 1.12
 
 
 def progress(summary: "Summary") -> Chart | None:
-    """Return every trial at its value, the best so far, and the default; None before the first run."""
+    """Return every trial at its value, the best so far, and the default, by number and time; None before the first run.
+
+    Recorded runs and those without a start have no time.
+    """
     standings = summary.standings
     trials = sorted((trial for trial in summary.trials if trial.runs), key=lambda trial: trial.number)
     if not trials:
@@ -40,17 +44,37 @@ def progress(summary: "Summary") -> Chart | None:
     keep = {index for index, trial in enumerate(trials) if trial.number in special}
     drawn = thin(trials, MOST, keep)
     values = {trial.number: value for trial in drawn if (value := _value(trial, standings)) is not None}
-    edge = _edge(list(values.values()), standings)
-    ends = (trials[0].number, trials[-1].number)
-    marks: list[Mark] = [*_lines(best, standings, ends), *_points(drawn, values, edge, (standings, winner))]
     axis = axis_of(standings.metric, list(values.values())) if values else Axis(standings.metric.name, ticks=())
+    points = _points(drawn, values, _edge(list(values.values()), standings), (standings, winner))
+    by_number = {trial.number: float(trial.number) for trial in trials}
+    panels = [Panel(Axis("trial", whole=True), axis, (*_lines(best, standings, by_number), *points))]
+    if (found := None if summary.definition.replay else _times(trials)) is not None:
+        across, by_time = found
+        in_time = sorted(trials, key=lambda trial: by_time[trial.number])
+        best_in_time = thin(_improvements(in_time, standings), MOST // 2)
+        moved = (replace(mark, x=tuple(by_time[int(number)] for number in mark.x)) for mark in points)
+        panels.append(Panel(across, axis, (*_lines(best_in_time, standings, by_time), *moved)))
     return Chart(
         "progress",
         "Best so far",
         _description(trials, best, summary) + thinning_note(len(drawn), len(trials)),
-        (Panel(Axis("trial", whole=True), axis, tuple(marks)),),
+        tuple(panels),
         _table(best, standings),
+        len(panels),
     )
+
+
+def _times(trials: Sequence[TrialRecord]) -> tuple[Axis, dict[int, float]] | None:
+    """Return the axis of time, and when the last run of each trial ended; None without the start of each run."""
+    began = {trial.number: [run.began_s for run in trial.runs] for trial in trials}
+    known = [begin for of_trial in began.values() for begin in of_trial if begin is not None]
+    if len(known) < sum(map(len, began.values())):
+        return None
+    ended = {
+        trial.number: max(run.outcome.usage.elapsed_s + (run.began_s or 0.0) for run in trial.runs) for trial in trials
+    }
+    axis, length = time_axis(min(known), max(ended.values()))
+    return axis, {number: (end - min(known)) / length for number, end in ended.items()}
 
 
 def _value(trial: TrialRecord, standings: Standings) -> float | None:
@@ -74,7 +98,7 @@ def _edge(values: Sequence[float], standings: Standings) -> float:
 
 
 def _improvements(trials: Sequence[TrialRecord], standings: Standings) -> list[TrialRecord]:
-    """Return the complete trials that keep the limits and were better than all earlier ones that do."""
+    """Return the complete trials that keep the limits and were better than all that come before and do, too."""
     improvements: list[TrialRecord] = []
     cost = standings.metric.cost
     for trial in trials:
@@ -85,11 +109,13 @@ def _improvements(trials: Sequence[TrialRecord], standings: Standings) -> list[T
     return improvements
 
 
-def _lines(best: Sequence[TrialRecord], standings: Standings, ends: tuple[int, int]) -> list[Mark]:
+def _lines(best: Sequence[TrialRecord], standings: Standings, places: Mapping[int, float]) -> list[Mark]:
+    """Return the lines of the best so far and of the default; `places` has the position of each trial."""
     marks: list[Mark] = []
     effects, baseline = standings.effects, standings.baseline
+    ends = (min(places.values()), max(places.values()))
     if best:
-        x = (*(float(trial.number) for trial in best), float(ends[1]))
+        x = (*(places[trial.number] for trial in best), ends[1])
         y = [standings.value(trial) for trial in best]
         if effects.degrees > _PRIOR_DEGREES:
             factors = [exp(_NORMAL_95 * sqrt(effects.variance(effects.count(trial.number)))) for trial in best]
@@ -99,7 +125,7 @@ def _lines(best: Sequence[TrialRecord], standings: Standings, ends: tuple[int, i
         marks.append(Line(Role.BEST, "best so far", x, (*y, y[-1]), steps=True))
     if baseline is not None:
         value = standings.value(baseline)
-        marks.append(Line(Role.BASELINE, "default", (float(ends[0]), float(ends[1])), (value, value)))
+        marks.append(Line(Role.BASELINE, "default", ends, (value, value)))
     return marks
 
 
@@ -181,8 +207,8 @@ def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], sum
     if last.number == baseline.number:
         return f"{text}: no trial was better than the default's {start}.{after}"
     until = f"from {start} (the default) to {value} at trial {last.number} in the runs of tuning"
-    doubt = "" if speed_up.confirmed else ", where the best looks better than it is"
-    return f"{text}: {until}; it {'is ' * speed_up.confirmed}{speed_up.words(metric)}{doubt}.{after}"
+    doubt = "" if speed_up.confirmed else " The best of many runs of tuning looks better than it is."
+    return f"{text}: {until}; it {'is ' * speed_up.confirmed}{speed_up.words(metric)}.{doubt}{after}"
 
 
 def _table(best: Sequence[TrialRecord], standings: Standings) -> Table:

@@ -51,7 +51,8 @@ class _PlacedRun:
 
 def timeline(summary: "Summary", runs: Iterable[Run]) -> Chart | None:
     """Return each run from its start to its end, in the lane of its resources; None for replays and before two runs."""
-    placed = [] if summary.definition.replay else [one for run in runs if (one := _place(run)) is not None]
+    known_runs = [] if summary.definition.replay else [(run, run.began_s) for run in runs]
+    placed = [_PlacedRun(run, _lane(run), began_s) for run, began_s in known_runs if began_s is not None]
     if len(placed) < 2:
         return None
     placed.sort(key=lambda one: one.began_s)
@@ -59,7 +60,7 @@ def timeline(summary: "Summary", runs: Iterable[Run]) -> Chart | None:
     known = [one for one in placed if one.lane in lanes]
     drawn = thin(known, MOST)
     first, last = placed[0].began_s, max(one.ended_s for one in placed)
-    unit, length = next((name, size) for name, size, most in _UNITS if last - first <= most)
+    across, length = time_axis(first, last)
     marks = []
     for role, label in _LABELS.items():
         mine = [one for one in drawn if one.role is role]
@@ -72,26 +73,23 @@ def timeline(summary: "Summary", runs: Iterable[Run]) -> Chart | None:
             hover = tuple(_hover_text(one, summary) for one in mine)
             marks.append(Bars(role, label, y, ends, hover, starts=starts))
     axis = Axis(ticks=tuple((float(at), lane) for at, lane in enumerate(lanes)), reverse=True)
-    began = datetime.fromtimestamp(first, UTC)
-    panel = Panel(Axis(f"since {began:%Y-%m-%d %H:%M} UTC", unit), axis, tuple(marks))
+    panel = Panel(across, axis, tuple(marks))
     left = len({one.lane for one in placed}) - len(lanes)
     more = f" The {len(lanes)} busiest of {len(lanes) + left} lanes are drawn." if left else ""
+    text = _description(placed, (first, last), across.unit, length)
     return Chart(
         "timeline",
         "When and where runs were made",
-        f"{_description(placed, (first, last), unit, length)}{more}{thinning_note(len(drawn), len(known), 'runs')}",
+        f"{text}{more}{thinning_note(len(drawn), len(known), 'runs')}",
         (panel,),
         _table(placed, lanes, (first, last)),
     )
 
 
-def _place(run: Run) -> _PlacedRun | None:
-    try:
-        began = datetime.fromisoformat(run.started)
-    except ValueError:  # the time is missing, or another program stored it
-        return None
-    began = began if began.tzinfo else began.replace(tzinfo=UTC)
-    return _PlacedRun(run, _lane(run), began.timestamp())
+def time_axis(first_s: float, last_s: float) -> tuple[Axis, float]:
+    """Return the axis of the time after `first_s`, in seconds since 1970, and the length of its unit in seconds."""
+    unit, length = next((name, size) for name, size, most in _UNITS if last_s - first_s <= most)
+    return Axis(f"since {datetime.fromtimestamp(first_s, UTC):%Y-%m-%d %H:%M} UTC", unit), length
 
 
 def _lane(run: Run) -> str:

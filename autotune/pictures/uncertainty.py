@@ -95,7 +95,7 @@ def disturbance(summary: "Summary") -> Chart | None:
     taken = summary.taken
     if not taken:
         return None
-    kinds = ((Role.TRIAL, "a run that counts", False), (Role.FAILED, "set aside", True))
+    kinds = ((Role.TRIAL, "a run that counts", False), (Role.PAUSED, "set aside", True))
     marks: list[Mark] = []
     drawn = thin(taken, _MOST, {index for index, one in enumerate(taken) if one.is_disturbed})
     for role, label, is_disturbed in kinds:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -96,6 +97,15 @@ class Run(Purpose):
     def is_kept(self) -> bool:
         """Whether the run is stored: not after an infrastructure error, unless it was set aside."""
         return self.series.kind is SeriesKind.ASIDE or not self.outcome.retryable
+
+    @property
+    def began_s(self) -> float | None:
+        """When it started, in seconds since 1970; None if it is not known, or another program stored it."""
+        try:
+            began = datetime.fromisoformat(self.started)
+        except ValueError:
+            return None
+        return (began if began.tzinfo else began.replace(tzinfo=UTC)).timestamp()
 
     @property
     def is_set_aside(self) -> bool:

@@ -61,6 +61,21 @@ def test_progress_shows_every_trial_by_its_state_and_the_best_so_far():
     assert chart.table.rows[-1][0] == 12
 
 
+def test_progress_is_drawn_over_time_too_where_the_starts_of_runs_are_known():
+    def at(second, one):
+        started = f"2026-03-01T10:00:{second:02}+00:00"
+        return replace(one, runs=tuple(replace(run, started=started) for run in one.runs))
+
+    # With workers, a later trial may end first.
+    found = summary(at(0, trial(0, took(4.0))), at(20, trial(1, took(2.0))), at(5, trial(2, took(3.0))))
+    by_number, by_time = progress(found).panels
+    assert by_time.x.text == "since 2026-03-01 10:00 UTC [s]"
+    lines = [next(mark for mark in panel.marks if mark.role is Role.BEST) for panel in (by_number, by_time)]
+    assert [line.x for line in lines] == [(0.0, 1.0, 2.0), (4.0, 8.0, 22.0, 22.0)]
+    assert [line.y for line in lines] == [pytest.approx((4.0, 2.0, 2.0)), pytest.approx((4.0, 3.0, 2.0, 2.0))]
+    assert len(progress(replace(found, definition=replace(found.definition, objective="replay"))).panels) == 1
+
+
 @pytest.mark.parametrize("best", [2.0, 8.0])
 def test_progress_of_a_rate_goes_up_and_failures_lie_below(best):
     found = summary(
@@ -283,7 +298,7 @@ def test_disturbances_are_drawn_over_time_with_the_runs_set_aside():
     found = replace(summary(trial(0, took(2.0))), taken=taken)
     chart = disturbance(found)
     assert points(chart, Role.TRIAL) == [(0.0, 1.0), (1.5, 2.0)]
-    assert points(chart, Role.FAILED) == [(1.0, 40.0)]
+    assert points(chart, Role.PAUSED) == [(1.0, 40.0)]
     said = "2.0% of their time (median), 40% at most; of 3 runs, 1 set aside for that"
     assert said in chart.description
     assert chart in charts_of(found)
