@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from autotune.formatting import configuration_text
+from autotune.formatting import configuration_text, quantity
 from autotune.performance.regression.in_space import in_space
 from autotune.performance.regression.prediction import CONFIDENCE, Interval
 from autotune.performance.validity import broken_limits
 from autotune.records.limit import Limits
 from autotune.records.measurement import Judged, Measured, Setting
+from objectives.base import Metric
 from spaces import Float, Integer, Space
 from spaces.valid_set.valid_set import Indices
 
@@ -140,7 +141,7 @@ class MeasuredHere:
             return ""
         metric, best, default = self.setting.metric, self.measured[self.best], self.default
         count = len(self.measured)
-        text = f"measured here: {count} configuration{'s' * (count != 1)}; the best {_value_text(best, metric.unit)}"
+        text = f"measured here: {count} configuration{'s' * (count != 1)}; the best {_value_text(best, metric)}"
         own = "the default was not measured"
         if default is best:
             own = "that is the default"
@@ -150,7 +151,7 @@ class MeasuredHere:
                 how = "a verdict says that the best beats it"
             elif self.keeps_default:
                 how = "a verdict does not find the best sure to beat it"
-            own = f"the default {_value_text(default, metric.unit)}; {how}"
+            own = f"the default {_value_text(default, metric)}; {how}"
         return f"{text} ({configuration_text(best.configuration)}); {own}"
 
     def _judgement_of(self, measured: Measured) -> Judged | None:
@@ -206,6 +207,6 @@ def _as_keys(rows: Indices) -> Indices:
     return np.ascontiguousarray(rows, dtype=np.int32)
 
 
-def _value_text(measured: Measured, unit: str) -> str:
+def _value_text(measured: Measured, metric: Metric) -> str:
     runs = "" if measured.runs == 1 else f" in {measured.runs} runs"
-    return f"{measured.value:.4g}{f' {unit}' if unit else ''}{runs}"
+    return f"{quantity(measured.value or 0.0, metric)}{runs}"

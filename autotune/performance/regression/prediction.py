@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
+from autotune.formatting import quantity
 from autotune.records.measurement import Setting
 from spaces import Configuration
 from spaces.expressions.quantities import FloatArray
@@ -120,8 +121,8 @@ def without_vague_values(prediction: Prediction) -> Prediction:
     if not vague:
         return prediction
     metric, widest = prediction.setting.metric, max(vague, key=lambda value: value.high / value.low)
-    unit = f" {metric.unit}" if metric.unit else ""
-    doubt = f"{metric.name} is not known here: anything from {widest.low:.3g} to {widest.high:.3g}{unit} is possible"
+    low, high = quantity(widest.low, metric), quantity(widest.high, metric)
+    doubt = f"{metric.name} is not known here: anything from {low} to {high} is possible"
     proposals = tuple(
         replace(proposal, value=_useful(proposal.value), speed_up=_useful(proposal.speed_up))
         for proposal in prediction.proposals

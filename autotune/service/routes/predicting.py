@@ -25,10 +25,10 @@ from autotune.studyfile import StudyFile
 from objectives.base import Metric
 
 if TYPE_CHECKING:
+    from autotune.performance.measured_here import MeasuredHere
     from autotune.performance.predict import Target
     from autotune.performance.regression import prediction as predicted
     from autotune.performance.regression.prediction import Interval, Prediction
-    from autotune.records.measurement import Measured
 
 _SHOWN = 100
 
@@ -96,7 +96,7 @@ class Predicted(BaseModel):
     doubts: list[str]
     reasons: list[tuple[str, float]]
     measured: list[MeasuredValue] = Field(
-        description="The measurements of that machine, best first; empty without any."
+        description="The configurations measured there, best first, a verdict's winner before what it beat."
     )
 
 
@@ -132,7 +132,7 @@ class Predictor:
     def predict(self, question: Question) -> Predicted:
         """Return the best configurations that the model predicts."""
         # XGBoost takes a second to import.
-        from autotune.performance.measured_here import is_here  # noqa: PLC0415
+        from autotune.performance.measured_here import MeasuredHere  # noqa: PLC0415
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
         from autotune.performance.predict import for_problem, predict, restrict, with_known_installation  # noqa: PLC0415
         from autotune.performance.predict import question as question_about  # noqa: PLC0415
@@ -152,11 +152,8 @@ class Predictor:
             notes = (*prepared.plan.notes, *remarks)
             prediction = predict(prepared, known, question.k)
         setting = prediction.setting
-        here = [
-            row
-            for row in unify_names(of_program(known, setting), setting)
-            if is_here(row, setting) and row.value is not None
-        ]
+        rows = unify_names(of_program(known, setting), setting)
+        here = MeasuredHere.of(prepared.space, setting, rows, prepared.limits)
         return _answer(entry.name, target, prediction, here, notes)
 
 
@@ -221,10 +218,10 @@ def _of_input(study: StudyFile, workload: str | dict[str, float | str | bool] | 
 
 
 def _answer(
-    name: str, target: "Target", prediction: "Prediction", here: "list[Measured]", notes: tuple[str, ...]
+    name: str, target: "Target", prediction: "Prediction", here: "MeasuredHere", notes: tuple[str, ...]
 ) -> Predicted:
     metric = prediction.setting.metric
-    values = sorted((row for row in here if row.value is not None), key=lambda row: metric.cost(row.value or 0.0))
+    values = sorted((row for row in here.measured if row.value is not None), key=here.cost)
     return Predicted(
         study=name,
         machine=with_tilde(target.machine),

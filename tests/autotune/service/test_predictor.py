@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.performance.predict import Target, question
-from autotune.records.measurement import Measured
+from autotune.records.measurement import Judged, Measured
 from autotune.service.catalogue import Catalogue
 from autotune.service.problems import ProblemError
 from autotune.service.routes.predicting import Predictor, Question
@@ -63,6 +63,14 @@ def test_facts_of_another_problem_are_not_answered_with_what_was_measured_of_the
     other = predictor.predict(Question(study="solver", machine=MARS, workload={"cells": 9000.0}))
     assert other.measured == []
     assert not any(proposal.measured_runs for proposal in (other.default, *other.proposals))
+
+
+def test_the_best_measured_is_that_of_the_grounds_a_verdict_s_winner_first(sqlite, catalogue, measured):
+    judged = Judged({"x": 2}, {"x": 4}, True, 0.95, (1.5, 1.4, 1.6))
+    MeasurementStore.create(sqlite).add([replace(row, value=row.value / 1000, judged=judged) for row in measured])
+    found = Predictor(catalogue, sqlite, StoredStudies(sqlite)).predict(Question(study="solver", machine=MARS))
+    assert [row.configuration["x"] for row in found.measured] == [2, 4, 1], "the trial that looked best lost to it"
+    assert any(f"the best {found.measured[0].text} in 2 runs (x=2)" in ground for ground in found.grounds)
 
 
 def test_an_input_of_the_study_is_asked_for_by_its_name(sqlite, catalogue, measured):
