@@ -48,7 +48,7 @@ def progress(summary: "Summary") -> Chart | None:
     points = _points(drawn, values, _edge(list(values.values()), standings), (standings, winner))
     by_number = {trial.number: float(trial.number) for trial in trials}
     panels = [Panel(Axis("trial", whole=True), axis, (*_lines(best, standings, by_number), *points))]
-    if (found := None if summary.definition.replay else _times(trials)) is not None:
+    if (found := None if summary.definition.replay or len(trials) < 2 else _times(trials)) is not None:
         across, by_time = found
         in_time = sorted(trials, key=lambda trial: by_time[trial.number])
         best_in_time = thin(_improvements(in_time, standings), MOST // 2)

@@ -291,7 +291,8 @@ function line(trial, columns, { metric, best, defaults }, here) {
     state: h("span", { class: "state", data: { state: trial.state } }, trial.state),
     runs: trial.runs === null ? "" : String(trial.runs),
     value: trial.text,
-    speed_up: trial.gain,
+    // The interval of a verdict would make the whole column wide: it is in the title, and on the trial's page.
+    speed_up: trial.gain ? h("span", { title: trial.gain }, trial.gain.split(" (")[0]) : "",
     core_s: coreTime(trial.core_s),
     configuration: h("code", { title: configuration(trial.configuration) }, changes(trial.configuration, defaults)),
     message: message ? h("span", { title: message }, message) : "",

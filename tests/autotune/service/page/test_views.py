@@ -127,6 +127,20 @@ def test_a_trial_is_one_line_with_the_parameters_that_are_chosen_as_columns(fake
     expect(head).to_be_visible()
 
 
+def test_what_a_trial_changes_has_most_of_its_line_also_beside_a_verdict(fake, new_page):
+    study = fake.add("ucx", "finished", 3)
+    long = {f"UCX_TCP_OPTION_{number}": "put_zcopy" for number in range(12)}
+    study.trials = [
+        one | {"configuration": one["configuration"] | (long if one["trial"] else {})} for one in study.trials
+    ]
+    study.trials[1] |= {"gain": "1.603x (1.512 to 1.833)", "confirmed": True}
+    page, _ = new_page(fake.url, "#/studies/ucx/trials")
+    row = page.get_by_role("region", name="Trials, table").locator("tbody tr").nth(1)
+    gain, changed = row.get_by_text("1.603x", exact=True), row.locator(".configuration")
+    expect(gain).to_have_attribute("title", "1.603x (1.512 to 1.833)")
+    assert changed.bounding_box()["width"] > 0.5 * row.bounding_box()["width"]
+
+
 def test_what_trials_are_wanted_is_in_the_address(fake, new_page):
     fake.add("done", "finished", 120)
     page, guard = new_page(fake.url, "#/studies/done/trials")
