@@ -65,16 +65,15 @@ def progress(summary: "Summary") -> Chart | None:
 
 
 def _times(trials: Sequence[TrialRecord]) -> tuple[Axis, dict[int, float]] | None:
-    """Return the axis of time, and when the last run of each trial ended; None without the start of each run."""
-    began = {trial.number: [run.began_s for run in trial.runs] for trial in trials}
-    known = [begin for of_trial in began.values() for begin in of_trial if begin is not None]
-    if len(known) < sum(map(len, began.values())):
+    """Return the axis of time, and when the first run of each trial ended; None without the starts of these runs."""
+    first = {trial.number: trial.runs[0] for trial in trials}
+    began = {number: run.began_s for number, run in first.items() if run.began_s is not None}
+    if len(began) < len(first):
         return None
-    ended = {
-        trial.number: max(run.outcome.usage.elapsed_s + (run.began_s or 0.0) for run in trial.runs) for trial in trials
-    }
-    axis, length = time_axis(min(known), max(ended.values()))
-    return axis, {number: (end - min(known)) / length for number, end in ended.items()}
+    ended = {number: began[number] + run.outcome.usage.elapsed_s for number, run in first.items()}
+    start_s = min(began.values())
+    axis, length = time_axis(start_s, max(ended.values()))
+    return axis, {number: (end_s - start_s) / length for number, end_s in ended.items()}
 
 
 def _value(trial: TrialRecord, standings: Standings) -> float | None:

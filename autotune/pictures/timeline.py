@@ -139,7 +139,8 @@ def _description(placed: Sequence[_PlacedRun], ends: tuple[float, float], unit: 
     share = f", with at least one run going for {busy / whole:.0%} of that time" if whole > 0.0 else ""
     spent = sum(one.run.core_s for one in placed)
     lost = sum(one.run.core_s for one in placed if one.role is Role.FAILED)
-    failed = f" Failed runs took {lost / spent:.0%} of the core-seconds." if lost else ""
+    share_lost = f"{lost / spent:.0%}" if lost else "0%"
+    failed = "" if share_lost == "0%" else f" Failed runs took {share_lost} of the core-seconds."
     return f"{count_noun(len(placed), 'run')} in {whole / length:.3g} {unit}{share}.{failed}"
 
 

@@ -47,7 +47,7 @@ function drawDecisions(found) {
   const columns = found.columns.map((title) => ({ title, number: NUMBERS.includes(title) }));
   const rows = found.rows.map((row) => row.map((cell, at) => (columns[at].title === "use" ? h("code", {}, cell) : cell)));
   return [
-    table("Decisions", columns, rows, { className: "configuration" }),
+    table("Decisions", columns, rows, { className: "configuration cards" }),
     found.sentences.map((sentence) => h("p", { class: "muted" }, sentence)),
   ];
 }

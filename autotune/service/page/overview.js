@@ -124,10 +124,11 @@ function drawVerdict(study) {
 // What else was measured, and the limits that the winner keeps.
 function drawMetrics({ metrics, fresh }) {
   if (!metrics?.length) return null;
-  const columns = [{ title: "Metric" }, { title: "Best", number: true }, { title: "Default", number: true }, { title: "Limit" }];
-  const rows = metrics.map(({ name, best, default: base, limit }) => [h("code", {}, name), best, base, limit]);
+  const limited = metrics.some(({ limit }) => limit);
+  const columns = [{ title: "Metric" }, { title: "Best", number: true }, { title: "Default", number: true }];
+  const rows = metrics.map(({ name, best, default: base, limit }) => [h("code", {}, name), best, base, ...(limited ? [limit] : [])]);
   return [
-    table("All metrics", columns, rows, { className: "configuration" }),
+    table("All metrics", limited ? [...columns, { title: "Limit" }] : columns, rows, { className: "configuration cards" }),
     h("p", { class: "muted small" }, fresh ? "Medians of the fresh runs behind the verdict." : "Medians of tuning."),
   ];
 }

@@ -17,7 +17,6 @@ const COLUMNS = [
   { key: "speed_up", title: "Speed-up", number: true },
   { key: "core_s", title: "Cost", number: true },
   { key: "configuration", title: "Changed from the default", unsorted: true },
-  { key: "message", title: "Message", unsorted: true },
 ];
 const ORDERS = [
   ["trial down", "newest first"],
@@ -168,7 +167,7 @@ export function openTrials(root, { name, here, study: first }) {
     const button = unsorted
       ? h("span", {}, title)
       : h("button", { type: "button", class: "sort", on: { click: () => sortBy(key) } }, title);
-    const element = h("th", { scope: "col", role: "columnheader", class: isNumber ? "number" : null }, button);
+    const element = h("th", { scope: "col", role: "columnheader", class: isNumber ? `number ${key}` : null }, button);
     return { element, button };
   }
 
@@ -197,7 +196,7 @@ export function openTrials(root, { name, here, study: first }) {
     drawOrders(parameters);
     const [best, defaults] = [study.incumbent?.trial ?? null, study.default?.configuration ?? null];
     const chosen = wanted.columns.split(",").filter((one) => parameters.includes(one));
-    const columns = columnsWith(chosen, trials.some(messageOf));
+    const columns = columnsWith(chosen);
     drawPicker({ parameters, chosen });
     drawHeads(columns);
     drawRows({ rows: trials, columns, metric: study.metric, best, defaults });
@@ -269,11 +268,10 @@ function titleOf(key, metric) {
   return `${metric.name}, tuning`;
 }
 
-// The chosen parameters stand before the changed options; messages have a column if there are any.
-function columnsWith(parameters, hasMessages) {
-  const before = COLUMNS.slice(0, -2);
+// The chosen parameters stand before the changed options.
+function columnsWith(parameters) {
   const chosen = parameters.map((one) => ({ key: one, title: one, isParameter: true }));
-  return [...before, ...chosen, COLUMNS.at(-2), ...(hasMessages ? [COLUMNS.at(-1)] : [])];
+  return [...COLUMNS.slice(0, -1), ...chosen, COLUMNS.at(-1)];
 }
 
 function messageOf({ message, breaks }) {
@@ -294,8 +292,10 @@ function line(trial, columns, { metric, best, defaults }, here) {
     // The interval of a verdict would make the whole column wide: it is in the title, and on the trial's page.
     speed_up: trial.gain ? h("span", { title: trial.gain }, trial.gain.split(" (")[0]) : "",
     core_s: coreTime(trial.core_s),
-    configuration: h("code", { title: configuration(trial.configuration) }, changes(trial.configuration, defaults)),
-    message: message ? h("span", { title: message }, message) : "",
+    configuration: [
+      h("code", { title: configuration(trial.configuration) }, changes(trial.configuration, defaults)),
+      message ? h("div", { class: "message small", title: message }, message) : null,
+    ],
   };
   const cellOf = ({ key, isParameter }) => (isParameter ? h("code", {}, plain(trial.configuration[key])) : cells[key]);
   return h(

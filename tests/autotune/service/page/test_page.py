@@ -220,6 +220,10 @@ def test_every_metric_and_the_checks_of_the_winner_are_shown(fake, new_page):
     page, _ = new_page(fake.url, "#/studies/served")
     rows = page.get_by_role("region", name="All metrics").first.get_by_role("row")
     expect(rows.last).to_have_text("ttft_ms41 ms90 msttft_ms <= 50 ms")
+    with fake.changed:
+        fake.studies["served"].metrics = [metrics[0] | {"limit": ""}]
+        fake.changed.notify_all()
+    expect(rows.first).to_have_text("MetricBestDefault")
     checks = page.get_by_role("region", name="Checks of the winner")
     expect(checks).to_contain_text("Slower.")
     expect(checks.get_by_role("listitem").first).to_have_text("check 2: slower")

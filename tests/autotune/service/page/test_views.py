@@ -116,7 +116,10 @@ def test_a_trial_is_one_line_with_the_parameters_that_are_chosen_as_columns(fake
     table = page.get_by_role("region", name="Trials, table")
     rows = table.locator("tbody tr")
     expect(rows).to_have_count(12)
-    assert max(row.bounding_box()["height"] for row in rows.all()) < 50
+    plain, failed = rows.filter(has_text="complete"), rows.filter(has_text="out of memory")
+    assert max(row.bounding_box()["height"] for row in plain.all()) < 50
+    expect(failed.locator(".configuration")).to_contain_text("node17: killed at 180 GB")
+    assert failed.bounding_box()["height"] < 70
     page.get_by_text("Columns", exact=True).click()
     page.get_by_role("checkbox", name="np", exact=True).check()
     head = table.get_by_role("columnheader", name=re.compile("^np"))
