@@ -21,7 +21,7 @@ const ACROSS = Math.cos((SLANT * Math.PI) / 180);
 const SERIES = 8;
 const OPACITY = { trial: 0.75, paused: 0.6, capped: 0.8 };
 // Many overlapping lines are faint; the few that matter are drawn on top.
-const FAINT = { trial: 0.55, paused: 0.5, capped: 0.5 };
+const FAINT = { trial: 0.8, paused: 0.7, capped: 0.5 };
 const WIDTH = { best: 2.5, winner: 3, baseline: 2, series: 2 };
 const DASH = { baseline: "6 4", rung: "2 3", guide: "2 3" };
 
