@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 from autotune.records.stored import Stored
@@ -69,7 +70,7 @@ class Outcome(Stored):
         """Whether the run gave a valid measurement."""
         return bool(self.metrics)
 
-    @property
+    @cached_property
     def disturbance(self) -> Disturbance:
         """The other activity of the machine during the run, as far as it is known."""
         return Disturbance.from_figures(self.conditions)

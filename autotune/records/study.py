@@ -171,10 +171,11 @@ class TrialRecord:
     @classmethod
     def of(cls, number: int, configuration: Configuration, runs: Iterable[Run], *, settled: bool) -> "TrialRecord":
         """Return a trial with its runs, in the order in which they ended."""
-        found = cls(number, configuration, settled=settled)
+        counting: tuple[Run, ...] = ()
+        earlier: tuple[Run, ...] = ()
         for run in runs:
-            found = found.with_run(run)
-        return found
+            counting, earlier = _with_run(counting, earlier, run)
+        return cls(number, configuration, counting, settled, earlier)
 
     @property
     def core_s(self) -> float:
@@ -183,9 +184,8 @@ class TrialRecord:
 
     def with_run(self, run: Run) -> "TrialRecord":
         """Return the trial with one more run; a later segment replaces the one before it."""
-        if run.steps is None:
-            return replace(self, runs=(*self.runs, run))
-        return replace(self, runs=(run,), earlier=(*self.earlier, *self.runs))
+        runs, earlier = _with_run(self.runs, self.earlier, run)
+        return replace(self, runs=runs, earlier=earlier)
 
     @property
     def lean(self) -> "TrialRecord":
@@ -246,3 +246,8 @@ class TrialRecord:
     def measured(self, name: str) -> list[float]:
         """Return the metric's values from the complete runs that report it."""
         return [outcome.metrics[name] for outcome in self.outcomes if name in outcome.metrics]
+
+
+def _with_run(runs: tuple[Run, ...], earlier: tuple[Run, ...], run: Run) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """Return the runs that count, and the earlier segments, with one more run."""
+    return ((*runs, run), earlier) if run.steps is None else ((run,), (*earlier, *runs))
