@@ -118,7 +118,7 @@ def test_the_service_shows_the_table_as_the_command_line_prints_it(folder):
     assert found["columns"] == ["op", "bytes", "use", "over the default", "95% interval", "pairs"]
     for row in found["rows"]:
         assert all(cell in printed for cell in row)
-    assert found["sentences"][0] == "8 of 12 cells are better with another setting than the default."
+    assert found["sentences"][0].removesuffix(".") in printed
     assert ask(create_app(settings), path="/studies/t").json()["pictures"][0] == "decisions"
 
 

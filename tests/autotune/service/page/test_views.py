@@ -215,6 +215,8 @@ def test_the_job_script_is_copied(fake, new_page):
     expect(script).to_contain_text("# slurm")
     page.get_by_label("For").select_option("PBS (qsub)")
     expect(script).to_contain_text("# pbs")
+    form, copy = page.get_by_label("For").bounding_box(), page.get_by_role("button", name="Copy").bounding_box()
+    assert form["y"] + form["height"] == pytest.approx(copy["y"] + copy["height"], abs=1.0)
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == script.text_content()
