@@ -236,6 +236,10 @@ class WorkQueue(Executor):
             if time.monotonic() >= until:
                 return ended
 
+    def why_waits(self, run: str) -> str:
+        """Return that no client has the run yet; empty if one makes it."""
+        return "no program has asked for it yet" if run in self._offered else ""
+
     def cancel_all(self) -> None:
         """Forget all runs without reporting them."""
         self.leave()

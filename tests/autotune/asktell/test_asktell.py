@@ -23,6 +23,7 @@ from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from tests.support.asking import external, seconds, started, told, work
 from tests.support.command_line import run_main
+from tests.support.waiting import wait_for
 
 
 def test_a_study_from_the_first_run_to_the_verdict(sqlite):
@@ -52,6 +53,15 @@ def test_the_default_is_measured_alone_and_then_as_many_as_ask(study):
     others = [study.ask() for _ in range(5)]
     assert sorted(asked.trial for asked in others) == [1, 2, 3, 4, 5]
     assert len({asked.lease for asked in (first, *others)}) == 6
+
+
+def test_a_run_that_nobody_has_asked_for_says_so(study):
+    def waits():
+        return None if study.status is None else {run.waits for run in study.status.running}
+
+    wait_for(lambda: waits() == {"no program has asked for it yet"})
+    study.ask()
+    wait_for(lambda: waits() == {""})
 
 
 def test_the_lease_is_stored_before_the_ask_returns(study, sqlite):
