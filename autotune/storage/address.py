@@ -35,10 +35,18 @@ def check_exists(url: str) -> None:
     """Check that a storage's file exists; a server is not asked.
 
     Raises:
-        StorageError: The file does not exist.
+        StorageError: The file does not exist, or is in a folder that this user may not enter.
     """
     path = sqlite_path(url)
-    if path is not None and not path.is_file():
+    try:
+        is_missing = path is not None and not path.is_file()
+    except PermissionError as error:
+        msg = (
+            f"storage {path} cannot be opened: you may not enter its folder; its owner can share that with a group "
+            "(docs/storage.md)"
+        )
+        raise StorageError(msg) from error
+    if is_missing:
         msg = f"no storage at {path}; `autotune study` makes it, --storage or AUTOTUNE_STORAGE names another"
         raise StorageError(msg)
 

@@ -1,5 +1,6 @@
 """Connections to storages without Optuna, and the error messages for storages that fail."""
 
+import os
 import re
 import resource
 import sqlite3
@@ -190,15 +191,16 @@ def _unusable(url: str, error: Exception) -> StorageError:
     kind = StorageAwayError if _is_away(url, error) else StorageError
     head = f"storage {hide_password(url)} cannot be used: {reason}; what was finished before is safe, "
     path = sqlite_path(url)
-    if path is not None and isinstance(error, PermissionError):
+    if path is not None and (closed := " ".join(_unreadable_files(path))):
         return kind(
-            f"storage {hide_password(url)} cannot be opened: {error.strerror}; its owner can let you read it "
-            f"(chmod a+r {path}), or share its folder with a group (docs/storage.md)"
+            f"storage {hide_password(url)} cannot be opened: you may not read {closed}; its owner can let you read it "
+            f"(chmod a+r {closed}), or share its folder with a group (docs/storage.md)"
         )
     if path is not None and _LOCKED.search(reason):
         return kind(
             f"{head}another process keeps the file locked: wait until that has ended, then use the same command again "
-            f"(`fuser -v {path}*` names yours; others can lock what they can read: `chmod go= {path}*` ends that)"
+            f"(`fuser -v {path}*` names yours; others can lock what they can read: `chmod go= {path}*` keeps their new "
+            f"processes out, and a copy of {path} and {path}-wal is free of the old ones' locks)"
         )
     if path is not None and (most_bytes := _reached_limit(path)) is not None:
         return kind(
@@ -209,6 +211,12 @@ def _unusable(url: str, error: Exception) -> StorageError:
     if path is None:
         ask = "is the server there? does it know this user, the password and the database?"
     return kind(f"{head}mend it ({ask}) and use the same command again")
+
+
+def _unreadable_files(path: Path) -> list[str]:
+    """Return which files of a storage this user may not read: the file itself, and its log, which SQLite needs, too."""
+    files = (str(path), f"{path}-wal", f"{path}-shm")
+    return [one for one in files if os.access(one, os.F_OK) and not os.access(one, os.R_OK)]
 
 
 def _reached_limit(path: Path) -> int | None:

@@ -305,8 +305,8 @@ def _close(path: Path, connection: sqlite3.Connection, locks: list[LockFile]) ->
 def _release(path: Path, locks: list[LockFile]) -> None:
     while locks:
         locks.pop().close()
-    if not _beside(path, _LOG).exists():
-        with suppress(OSError):
+    with suppress(OSError):
+        if not _beside(path, _LOG).exists():
             _beside(path, _NOTE).unlink(missing_ok=True)
 
 
