@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autotune.errors import StudyFileError
 from autotune.machines.this_machine import FACTS
-from autotune.planning.knob_values import parse_values
+from autotune.planning.knob_values import expanded_braces, parse_values
 from autotune.planning.known_programs import KnownProgram, recognise_program
 from autotune.planning.shell_words import is_file, read_shell_words
 from autotune.planning.start_line import StartLine, read_start_line
@@ -92,8 +92,12 @@ def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> Comma
     Raises:
         StudyFileError: The command needs a shell, or an MPI start command starts no program.
     """
+    braces = expanded_braces(words)
     words, given = _take_values(words, environment)
     proposal = _propose(words, environment, {name for name, _ in given.values()})
+    if braces:
+        note = f"perhaps your shell has expanded {braces}; put single quotes around it: '{braces}'"
+        proposal = replace(proposal, notes=(*proposal.notes, note))
     return _with_values(proposal, given) if given else proposal
 
 
@@ -170,7 +174,7 @@ def _propose(words: Sequence[str], environment: Mapping[str, str], names: Collec
     left = line.program
     parser.argv += map(_escape, line.kept)
     known = recognise_program(left)
-    left = [*left, *written.input_words(known.stdin)]
+    left, printed = known.without_print_options([*left, *written.input_words(known.stdin)])
     program = known.with_file_names(left)
     if line.is_inside and left and is_file(left[0]):
         left[0] = str(Path(left[0]).absolute())  # `uv run train.py` finds it from no other folder
@@ -184,7 +188,7 @@ def _propose(words: Sequence[str], environment: Mapping[str, str], names: Collec
         files=tuple(parser.files.items()),
         program=program,
         # A container may have files of its own.
-        notes=(*written.notes, *line.notes, *(() if line.is_inside else _missing_files(left, program))),
+        notes=(*written.notes, *line.notes, *printed, *(() if line.is_inside else _missing_files(left, program))),
         name=_program_name(left, known),
     )
 

@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from autotune.errors import StudyFileError
 
 _RANGE = re.compile(r"(?P<low>\d{1,18})\.\.(?P<high>\d{1,18})(?:(?P<how>[*+])(?P<by>\d{1,18}))?")
 _MOST = 100
+_NUMBER = r"\d+(?:\.\d+)?"
+# The first of the words that a shell makes of `-O{level=1,3}`; the others have only the number.
+_ASSIGNED = re.compile(rf"((?:.*\W)?)([A-Za-z_]\w*)=({_NUMBER})(\D.*)?", re.ASCII | re.DOTALL)
 
 
 def parse_values(text: str) -> tuple[str, list[int | str]]:
@@ -28,6 +32,21 @@ def parse_values(text: str) -> tuple[str, list[int | str]]:
         msg = f"{text!r} has {different} different values; give 2 to {_MOST}, each once"
         raise StudyFileError(msg)
     return name, list(numbers)
+
+
+def expanded_braces(words: Sequence[str]) -> str:
+    """Return what a shell may have expanded: `-O{level=1,3}` where the words are `-Olevel=1 -O3`; else empty."""
+    for index, word in enumerate(words):
+        if not (found := _ASSIGNED.fullmatch(word)):
+            continue
+        before, name, value, after = found.groups(default="")
+        for at in range(len(name)):
+            start = before + name[:at]
+            other = re.compile(rf"{re.escape(start)}({_NUMBER}){re.escape(after)}", re.ASCII)
+            others = [match[1] for match in takewhile(bool, map(other.fullmatch, words[index + 1 :])) if match]
+            if others and not name[at].isdecimal():
+                return f"{start}{{{name[at:]}={','.join([value, *others])}}}{after}"
+    return ""
 
 
 def _number(text: str) -> int | str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from autotune.planning.shell_words import left_out
+
 _TABLE = "init/programs.toml"
 
 
@@ -26,6 +28,7 @@ class KnownProgram(BaseModel):
         in_place: Suffixes of files that are programs themselves and are not copied.
         reads: Files that it reads without an option.
         stdin: The option that names the file which it would else read from standard input.
+        prints_to: Options whose value says where it prints instead of standard output.
         names: By option, the files whose names the option changes.
         study: The shipped study of the program.
     """
@@ -41,6 +44,7 @@ class KnownProgram(BaseModel):
     in_place: list[str] = Field(default_factory=list)
     reads: list[str] = Field(default_factory=list)
     stdin: str | None = None
+    prints_to: list[str] = Field(default_factory=list)
     names: dict[str, list[str]] = Field(default_factory=dict)
     study: str | None = None
     metrics: list[dict[str, Any]] = Field(default_factory=list)
@@ -70,6 +74,19 @@ class KnownProgram(BaseModel):
             if len(option) == 2 and word.startswith(option) and value.isdecimal() and value.isascii():
                 return option, value
         return None
+
+    def without_print_options(self, words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+        """Return a command line that prints to standard output, and a note for each option that this left out."""
+        kept: list[str] = []
+        notes = []
+        left = list(words)
+        while left:
+            word = left.pop(0)
+            if word in self.prints_to and left:
+                notes.append(left_out(f"{word} {left.pop(0)}"))
+            else:
+                kept.append(word)
+        return kept, tuple(notes)
 
     def with_file_names(self, words: Sequence[str]) -> "KnownProgram":
         """Return a copy with the file names that a command line sets.

@@ -116,8 +116,13 @@ def _parse(text: str) -> ShellWords:
             msg = f"{text!r} has {word!r}: {_REMEDY}"
             raise StudyFileError(msg)
     if left:
-        found.notes.append(f"left out, since autotune keeps what a run prints: {' '.join(left)}")
+        found.notes.append(left_out(" ".join(left)))
     return found
+
+
+def left_out(words: str) -> str:
+    """Return the note for words that would send a run's output elsewhere."""
+    return f"left out, since autotune keeps what a run prints: {words}"
 
 
 def _mark_streams(text: str) -> str:

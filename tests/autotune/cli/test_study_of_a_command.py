@@ -32,6 +32,11 @@ def test_the_file_is_written_once_and_used_again(here):
     assert said in " ".join(other.stderr.split())
 
 
+def test_values_that_a_shell_has_perhaps_expanded_are_said_beside_others(here):
+    ended = run_main("study", "--dry-run", "--trials", "2", "--", "./solve", "{n=1,2}", "block=64", "128")
+    assert "note: perhaps your shell has expanded {block=64,128}; put single quotes around it" in ended.stderr
+
+
 def test_an_edited_file_is_used_again(here):
     words = ["study", "--dry-run", "--", "./solve", "{n=1,2}"]
     run_main(*words)
@@ -95,6 +100,7 @@ def test_the_file_is_named_after_the_program(command, name):
     ("words", "said"),
     [
         (["--", "./solve", "4"], "the command has no values to try"),
+        (["--", "./solve", "n=1", "2"], "your shell has expanded {n=1,2}; put single quotes around it: '{n=1,2}'"),
         (["qe", "--", "./solve", "{n=1,2}"], "give one of the two"),
         (["--", "./solve", "{n=1,1}"], "has 1 different values"),
         (["--", "./solve", "{n=1..4}", "{n=1..3}"], "n has values already"),

@@ -249,6 +249,20 @@ def test_a_file_for_standard_input_is_named_by_an_option():
 
 
 @pytest.mark.parametrize(
+    ("command", "argv", "left"),
+    [
+        ("lmp -in in.x -screen none -log none", "lmp -in in.x -log none", "-screen none"),
+        ("lmp -sc out -in in.x", "lmp -in in.x", "-sc out"),
+        ("cp2k.psmp -i x.inp -o x.out", "cp2k.psmp -i x.inp", "-o x.out"),
+    ],
+)
+def test_an_option_that_prints_elsewhere_is_left_out_since_the_output_is_read(command, argv, left):
+    found = propose_knobs(command.split(), {})
+    assert list(found.argv) == argv.split()
+    assert f"left out, since autotune keeps what a run prints: {left}" in found.notes
+
+
+@pytest.mark.parametrize(
     ("command", "missing"),
     [
         ("mpirun -np 2 pw.x -nk 2 -in scf.in", "scf.in"),
@@ -256,6 +270,7 @@ def test_a_file_for_standard_input_is_named_by_an_option():
         ("prog --input case.dat -i 3", "case.dat"),
         ("gmx mdrun -ntmpi 1", "topol.tpr"),
         ("gmx mdrun -deffnm md", "md.tpr"),
+        ("mpirun -np 2 gmx_mpi mdrun -ntomp 1", "topol.tpr"),
         ("xhpl", "HPL.dat"),
     ],
 )

@@ -1,11 +1,13 @@
 """Values to try in a command: `./solve --threads {threads=1..8}`."""
 
+import subprocess
 import tomllib
 
 import pytest
 
 from autotune.errors import StudyFileError
-from autotune.planning.knob_values import parse_values
+from autotune.planning.command_line import propose_knobs
+from autotune.planning.knob_values import expanded_braces, parse_values
 from autotune.planning.study_template import has_values, study_text
 from autotune.studyfile import parse
 
@@ -80,6 +82,31 @@ def test_ranks_that_the_command_fixes_stay():
 def test_other_braces_are_left_alone(words):
     assert not has_values(words)
     assert [word.format() for word in study_of(*words).options["argv"]] == words
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{level=0,1}",
+        "--threads {t=1,2,4} -x",
+        "gzip -{level=1,6} -c",
+        "-O{level=1,3} f",
+        "in{n=1,2}.dat",
+        "--a={b=0.5,1.5}",
+    ],
+)
+def test_values_that_a_shell_has_expanded_are_recognised(written):
+    made = subprocess.run(["bash", "-c", f"printf '%s\\n' {written}"], capture_output=True, text=True, check=True)
+    (braces,) = [word for word in written.split() if "{" in word]
+    words = ["solve", *made.stdout.splitlines()]
+    assert expanded_braces(words) == braces
+    note = f"perhaps your shell has expanded {braces}; put single quotes around it: '{braces}'"
+    assert note in propose_knobs(words, {}).notes
+
+
+@pytest.mark.parametrize("words", ["tar --level=1 --level=2", "solve a=1 b=2 a=3", "make CC=gcc all", "solve n=1 -2"])
+def test_other_words_with_an_equals_sign_are_left_alone(words):
+    assert expanded_braces(words.split()) == ""
 
 
 def test_a_number_of_the_command_is_no_knob_of_its_values():
