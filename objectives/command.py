@@ -41,7 +41,7 @@ from objectives.command_check import find_binding, find_mentions, is_made_by_run
 from objectives.command_facts import read_facts
 from objectives.command_options import SEED, AnswerOptions, CommandOptions
 from objectives.ending import check_disk, check_ending
-from objectives.figure import Figure, read_text
+from objectives.figure import NOTHING_PRINTED, Figure, read_text
 from objectives.file_options import RunFile, files_identity
 from objectives.mentions.count import count_expressions, evaluate_count
 from objectives.mentions.nodes import Nodes
@@ -227,6 +227,8 @@ class CommandObjective:
         for pattern in self.options.success:
             if find_first(pattern, text) is None:
                 msg = f"the output has no match of {quoted(pattern)}, which a successful run prints"
+                if not text.strip():
+                    msg += f"; {NOTHING_PRINTED} in outputs = [...]"
                 raise InvalidResult(msg, code="no-success-pattern")
         return prepared_s
 

@@ -23,6 +23,10 @@ _SHOWN_CHARACTERS = 80
 _MOST_PATTERN = 200
 # The text after a number in which its unit is looked for, and around a match in which another unit is tried.
 _AFTER_CHARACTERS, _AROUND_CHARACTERS = 80, 2000
+NOTHING_PRINTED = (
+    "the run printed nothing: leave out what silences it (an option such as --quiet), or name a file that it writes"
+)
+"""Begins the remedy where a run has printed nothing to read."""
 UNIT_GROUP = "unit"
 """The group of a pattern that finds the unit of the number."""
 # The errors that mean that the file does not exist, so that trying again would not help.
@@ -64,6 +68,8 @@ class Figure:
         text = output.stdout if self.file is None else read_text(output.folder / self.file)
         if text is None:
             raise self._missing("the run left no such file")
+        if not text.strip() and (self.file is not None or not output.stderr.strip()):
+            raise self._missing("the file is empty" if self.file is not None else f"{NOTHING_PRINTED} by file = ...")
         if self.pattern is None:
             return self._at_path(text)
         found = find_last(self.pattern, text)

@@ -87,6 +87,8 @@ _RULES = (
 
 # A line of signs only, with which programs draw frames.
 _RULE = re.compile(r"[^\w\s]+")
+# A line of a paragraph that says where a message comes from, as in GROMACS: "Source file: src/cmdline.cpp (line 271)".
+_ORIGIN = re.compile(r"[A-Z][\w ]*:\s+\S.*")
 # What start commands say of the end of any program, which is not why it failed: Open MPI and PRRTE, MPICH's Hydra and
 # Intel MPI, Slurm.
 _START_COMMANDS = re.compile(
@@ -122,7 +124,8 @@ def last_words(text: str) -> str:
     """Return the last meaningful line of a failed run's output; empty without one.
 
     Lines of signs only do not count, nor what a start command says of the end of any program. Of a message in a frame,
-    which start commands draw, the first paragraph counts. If nothing else is left, the first line does.
+    the first paragraph counts that does more than name the program and the place. If nothing else is left, the first
+    line does.
     """
     blocks = [""]
     for line in text[-_READ_CHARACTERS:].splitlines():
@@ -133,13 +136,20 @@ def last_words(text: str) -> str:
     blocks = [block.strip() for block in blocks]
     for number in reversed(range(len(blocks))):
         is_framed = number % 2 == 1 and number < len(blocks) - 1
-        first = blocks[number].partition("\n\n")[0]
+        first = _message_in(blocks[number])
         if is_framed and first and not _START_COMMANDS.search(first):
             return shorten_words(first)
         own = [line for line in blocks[number].splitlines() if line and not _START_COMMANDS.search(line)]
         if own and not is_framed:
             return shorten_words(own[-1])
     return shorten_words(next(filter(None, blocks), "").partition("\n")[0])
+
+
+def _message_in(frame: str) -> str:
+    """Return the first paragraph of a frame that is more than the program's name and the place in its source."""
+    paragraphs = frame.split("\n\n")
+    messages = (one for one in paragraphs if not all(map(_ORIGIN.fullmatch, one.splitlines())))
+    return next(messages, paragraphs[0])
 
 
 def find_system_failure(text: str, job: Job | None, prefix: str = "") -> RunFailure | None:

@@ -148,6 +148,14 @@ the job to be terminated. The first process to do so was:
   Exit code:    1
 {LINE}
 """
+GROMACS = f"""\
+Executable:   /usr/bin/gmx_mpi
+
+{LINE}
+Program:     gmx mdrun, version 2022.5-Debian_2022.5_2
+Source file: src/gromacs/options/options.cpp (line 177)
+MPI rank:    1 (out of 2)
+"""
 HYDRA = f"""\
 {"=" * 83}
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
@@ -173,6 +181,14 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup
             "no such grid\n[n1:9] [[8,0],0] ORTE_ERROR_LOG: Out of resource in file ../orte/show_help.c at line 5\n",
             "no such grid",
         ),
+        (
+            (
+                f"{GROMACS}\nError in user input:\nInvalid input values\n  In option s\n    the default file 'topol' "
+                f"does not exist.\n\nFor more information, see\nwebsite at http://www.gromacs.org\n{LINE}\n"
+            ),
+            "Error in user input: Invalid input values In option s the default file 'topol' does not exist.",
+        ),
+        (f"{LINE}\nNode: n1\nUser: me\n{LINE}\n", "Node: n1 User: me"),
         (OPEN_MPI, "Primary job terminated normally, but 1 process returned"),
         (f"{LINE}\n\n", "no output"),
         ("", "no output"),

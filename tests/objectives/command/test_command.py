@@ -1,3 +1,4 @@
+import re
 import sys
 from pathlib import Path
 
@@ -220,6 +221,18 @@ def test_failures(ended, failure, words):
     assert type(caught.value) is failure
     assert words in str(caught.value)
     assert caught.value.code
+
+
+def test_a_run_that_prints_nothing_is_said_with_the_remedy():
+    silenced = "the run printed nothing: leave out what silences it (an option such as --quiet), or name a file"
+    with pytest.raises(
+        InvalidResult, match=rf"no match of '\^done\$', .*; {re.escape(silenced)} that it writes in outputs"
+    ):
+        objective().measure(output(" \n"))
+    for metric in ({"name": "x", "pattern": "x=(.*)"}, {"name": "x", "json": "a"}):
+        found = objective(metrics=[metric], answer=None, success=[])
+        with pytest.raises(InvalidResult, match=rf"no x in the output: {re.escape(silenced)} that it writes by file"):
+            found.measure(output(""))
 
 
 def test_all_errors_at_once():
