@@ -33,6 +33,11 @@ def test_system_packages_are_installed_unless_the_user_forbids_it(tmp_path, forb
     assert done.returncode == code
 
 
+def test_root_is_used_in_two_functions():
+    lines = re.findall(r"^[^#\n]*\bsudo\b.*$", RUN.read_text(), re.MULTILINE)
+    assert [any(line in function(name) for name in ("as_root", "can_install")) for line in lines] == [True, True]
+
+
 def test_no_python_of_it_imports_from_the_current_folder(tmp_path):
     for name in ("ensurepip", "venv"):
         (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")

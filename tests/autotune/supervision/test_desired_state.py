@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from autotune.errors import StorageError
 from autotune.supervision import BrokenOrderError, DesiredState, Order, StateName, Task
-from autotune.supervision.spawn import command
+from autotune.supervision.spawn import Starter, command
 from autotune.supervision.study_folder import StudyFolder
 from tests.autotune.supervision.services import until
 
@@ -60,6 +61,20 @@ def test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell(order):
         assert words[5] == order.name
         assert set(options) <= place
     assert all(name.startswith("--") and not value.startswith("-") for name, value in options.items())
+
+
+def test_a_password_of_the_storage_is_on_no_command_line(tmp_path, monkeypatch):
+    started = {}
+
+    def run(words, **options):
+        started.update(options, words=words)
+        return subprocess.CompletedProcess(words, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    url = "postgresql://me:op3n@host/db"
+    Starter(url, tmp_path, 1000).start(tmp_path, Order(study="mine", file=tmp_path / "mine.toml", name="mine"), 0)
+    assert "op3n" not in f"{started['words']} {started['input']}"
+    assert started["env"]["AUTOTUNE_STORAGE"] == url
 
 
 def test_weights_and_pairs_of_an_order_are_those_of_the_study_also_when_it_tunes_again():
