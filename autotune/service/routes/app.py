@@ -68,12 +68,13 @@ def create_app(settings: Settings) -> FastAPI:
     tasks: list[asyncio.Task[None]] = []
 
     async def end_streams() -> None:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # Refuse new work first: what is waited for below takes long while many ask.
         hub.close()
         for one in workers.values():
             one.end()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if managers is not None:
             await to_thread.run_sync(managers.opened.close, limiter=CapacityLimiter(1))
 

@@ -3,14 +3,19 @@
 import asyncio
 import logging
 import socket
+import threading
 from types import SimpleNamespace
 
+import httpx
 import pytest
 import uvicorn
 
 from autotune.service import server as servers
+from autotune.service.routes.app import create_app
 from autotune.service.server import Server, run
-from autotune.service.settings import Limits
+from autotune.service.settings import Limits, Settings
+from autotune.supervision import StudySupervisor
+from tests.autotune.service.test_access import HERE, START
 
 EXCEEDED = "timeout graceful shutdown exceeded"
 
@@ -58,6 +63,36 @@ def test_a_request_that_is_ended_with_the_server_leaves_no_traceback(caplog, for
     assert "Traceback" not in caplog.text
     assert "CancelledError" not in caplog.text
     assert EXCEEDED in caplog.text  # what uvicorn says else is heard
+
+
+def test_requests_are_refused_at_once_when_the_service_ends_whatever_it_is_doing(tmp_path, monkeypatch):
+    looks, looked = threading.Event(), threading.Event()
+
+    def look_after_studies(_):
+        looks.set()
+        assert looked.wait(30)
+        return []
+
+    monkeypatch.setattr(StudySupervisor, "tick", look_after_studies)
+
+    async def scene():
+        app = create_app(Settings(f"sqlite:///{tmp_path / 'autotune.db'}", tmp_path / "service", start_token=START))
+        shown = {"Authorization": f"Bearer {START}"}
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HERE, headers=shown) as client,
+        ):
+            assert await asyncio.to_thread(looks.wait, 30)
+            assert (await client.get("/studies")).status_code == 200
+            ending = asyncio.create_task(app.state.end_streams())
+            await asyncio.sleep(0)
+            answer = await client.get("/studies")
+            is_waiting = not ending.done()
+            looked.set()
+            await ending
+        assert (answer.status_code, is_waiting) == (503, True)
+
+    asyncio.run(scene())
 
 
 def test_broken_requests_of_strangers_fill_no_log(monkeypatch):
