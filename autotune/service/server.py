@@ -1,19 +1,23 @@
 """Server: uvicorn, which ends streams before it waits for answers to end."""
 
 import asyncio
+import atexit
 import logging
+import os
 import resource
 import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from fastapi import FastAPI
 
+from autotune.errors import ExitCode
 from autotune.service.connections import OpenConnections, connection_class
+from autotune.storage.sqlite.held_file import close_held_files
 
 _LOOK_S = 0.1
 # Longer than clients and proxies keep an idle connection (often 60 s): else they may send a request as it is closed.
@@ -83,6 +87,40 @@ class Server(uvicorn.Server):
         while not going.done() and not self.force_exit:
             await asyncio.wait({going}, timeout=_LOOK_S)
         await super().shutdown(sockets)
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Let this process end without Python's own end of its modules, if the block ends as a service does.
+
+    Threads may still draw or predict. They and the modules that they use keep Python from ending for many seconds on a
+    busy machine.
+    """
+    code: int | None = 0
+    try:
+        yield
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+        raise
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0
+        raise
+    except BaseException:
+        code = None
+        raise
+    finally:
+        if code is not None:
+            atexit.register(end_at_once, code)
+
+
+def end_at_once(code: int) -> None:
+    """End this process; of what Python does at its end, do what matters."""
+    close_held_files()
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(app: FastAPI, *listening: socket.socket) -> None:

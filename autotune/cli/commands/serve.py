@@ -76,7 +76,7 @@ def serve(
     from autotune.client import start_token_file
     from autotune.service.catalogue import Catalogue
     from autotune.service.routes.app import create_app
-    from autotune.service.server import run
+    from autotune.service.server import ending_at_once, run
     from autotune.service.settings import Settings
     from autotune.service.tokens import start_token
     from autotune.service.unix_socket import unix_socket
@@ -93,7 +93,8 @@ def serve(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     number, port = listening.getsockname()[:2]
     at = (_reachable(number), port)
-    with start_token(*at) as made, unix_socket(unix) if unix is not None else nullcontext() as private:
+    own_socket = unix_socket(unix) if unix is not None else nullcontext()
+    with ending_at_once(), start_token(*at) as made, own_socket as private:
         settings = Settings(url, _folder(folder, url), catalogue, host, port, read_only=read_only, start_token=made)
         app = create_app(settings)
         # The address is a number, as the token file is named: a name may resolve to ::1, where another user can listen.

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import socket
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -93,6 +95,16 @@ def test_requests_are_refused_at_once_when_the_service_ends_whatever_it_is_doing
         assert (answer.status_code, is_waiting) == (503, True)
 
     asyncio.run(scene())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("end", "code"), [("sys.exit(4)", 4), ("raise KeyboardInterrupt", 130)])
+def test_the_process_of_a_service_waits_for_no_module_of_its_own(end, code):
+    # Python calls this when it ends its modules.
+    slow = "class Slow:\n    def __del__(self): time.sleep(600)\nslow = Slow()\n"
+    text = f"import sys, time\nfrom autotune.service.server import ending_at_once\n{slow}with ending_at_once(): {end}\n"
+    ended = subprocess.run([sys.executable, "-c", text], stderr=subprocess.DEVNULL, timeout=300, check=False)
+    assert ended.returncode == code
 
 
 def test_broken_requests_of_strangers_fill_no_log(monkeypatch):

@@ -1,5 +1,6 @@
 """The service, and a client on another host that asks for configurations and reports results."""
 
+import atexit
 import http.client
 import os
 import signal
@@ -59,6 +60,10 @@ class Service(Session):
             finally:
                 os._exit(code)
         ended = command("serve", f"--catalogue={_CATALOGUE}", f"--port={port}", "--json")
+        # This process does not end with its service.
+        from autotune.service.server import end_at_once
+
+        atexit.unregister(end_at_once)
         with elsewhere():
             os.kill(client, signal.SIGKILL)
             _, status = os.waitpid(client, 0)
