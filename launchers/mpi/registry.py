@@ -1,5 +1,6 @@
 """The MPI start commands: those that ship, those of other distributions, and how they are stored with a run."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -82,7 +83,8 @@ def spinning_ranks(job: Mapping[str, Any]) -> str:
         if not mpi or not part.get("flavour") or not 1 < mpi["ranks"] <= capacity:
             continue
         kind = recorded_flavour(part).kind
-        if kind.yielding is not None and kind.yielding[0] not in part.get("environment", {}):
+        # Jobs have the variables of this process, too, and a job's own are recorded.
+        if kind.yielding is not None and kind.yielding[0] not in {*part.get("environment", {}), *os.environ}:
             variable = "=".join(kind.yielding)
             return f"MPI ranks spin while they wait for each other: with {variable} those of {kind} let others run then"
     return ""

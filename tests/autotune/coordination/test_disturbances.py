@@ -36,6 +36,12 @@ from tests.support.fakes import (
 from tests.support.managers import managed
 
 
+@pytest.fixture(autouse=True)
+def _ranks_spin(monkeypatch):
+    """Take back the variable by which the ranks of all tests yield."""
+    monkeypatch.delenv("OMPI_MCA_mpi_yield_when_idle")
+
+
 def taken(share, seconds=10.0):
     return replace(took(seconds), conditions={"taken_share": share, "others_share": 0.87})
 

@@ -23,6 +23,12 @@ from tests.support.fakes import SECONDS, definition, small_space, took
 from tests.support.stored import add_trial
 
 
+@pytest.fixture(autouse=True)
+def _ranks_spin(monkeypatch):
+    """Take back the variable by which the ranks of all tests yield."""
+    monkeypatch.delenv("OMPI_MCA_mpi_yield_when_idle")
+
+
 def run(started, share=None, series=TUNING, trial=1):
     conditions = {} if share is None else {"taken_share": share}
     return Run({"np": 8}, trial, series, outcome=replace(took(1.0), conditions=conditions), started=started)
@@ -119,3 +125,11 @@ def test_the_doubt_offers_what_lets_spinning_ranks_yield(tmp_path, kind, ranks_o
     assert variable in taken_doubt(behind(0.5, 0.5) + lost, SECONDS, VERDICT)
     quiet = [replace(one, job=described) for one in behind(0.01, 0.01)]
     assert taken_doubt(quiet, SECONDS, VERDICT) is None
+
+
+def test_yielding_that_the_users_own_environment_asks_for_is_not_offered(tmp_path, monkeypatch):
+    job = describe_job(Job(("solve",), tmp_path, mpi=MpiStart(2), resources=Resources(2)), MpiFlavour(OPEN_MPI))
+    runs = [replace(one, job=job) for one in behind(0.5, 0.5)]
+    assert "ranks spin" in taken_doubt(runs, SECONDS, VERDICT)
+    monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
+    assert "ranks spin" not in taken_doubt(runs, SECONDS, VERDICT)
