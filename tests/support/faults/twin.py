@@ -103,7 +103,10 @@ def _result(store: Any) -> dict[str, Any]:
     summary, made = summarise(store), [trial for trial in store.trials() if trial.runs]
     # A resumed session measures the default configuration again, since the machine may have changed.
     trials = [[dict(t.configuration), [_run(run) for run in t.runs[: 1 if t.number == 0 else None]]] for t in made]
-    return {"trials": trials, "verdict": summary.verdict_sentence(), "winner": summary.configuration}
+    # Its interval depends on what others took meanwhile, its runs do not.
+    verdict = summary.present_verdict
+    compared = sorted(_run(run) for run in store.runs() if verdict is not None and run.series == verdict.series)
+    return {"trials": trials, "compared": compared, "winner": summary.configuration}
 
 
 def harm(

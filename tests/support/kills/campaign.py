@@ -185,7 +185,9 @@ class Campaign:
         if report.harm:
             print(f"--- {target}\n{log.read_text(errors='replace')[-6000:]}", file=sys.stderr, flush=True)
             shutil.rmtree(self._folder / "harmed", ignore_errors=True)
-            shutil.copytree(place.parent, self._folder / "harmed", symlinks=True, ignore_dangling_symlinks=True)
+            # A killed mpirun leaves named pipes, which cannot be copied.
+            with suppress(shutil.Error):
+                shutil.copytree(place.parent, self._folder / "harmed", symlinks=True, ignore_dangling_symlinks=True)
         return report
 
     def _session(
