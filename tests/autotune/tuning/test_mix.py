@@ -6,11 +6,13 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from math import exp
 
 import pytest
 
 from autotune import studyfile
 from autotune.batch.winner_script import command_to_use, script_of
+from autotune.comparison.input_verdicts import input_verdicts
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.places import Here, SessionResources
 from autotune.coordination.session_settings import SessionSettings
@@ -25,7 +27,9 @@ from autotune.machines.this_machine import this_machine
 from autotune.records.series import TUNING
 from autotune.records.study import Purpose, State
 from autotune.scheduling import mix_cap
+from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
+from autotune.studyfile.definition import MixedInput
 from autotune.tuning.session import run_study
 from launchers import Job, MpiStart, Resources
 from launchers.batch import BatchLauncher
@@ -162,6 +166,18 @@ def test_the_mix_wins_and_the_verdict_is_of_each_input(settings, tmp_path):
     assert [path.name for path in sorted((tmp_path / "autotune-mine").iterdir())] == ["a", "b"]
     with pytest.raises(DifferentStudyError, match=r"mix: a 0.25, b 0.75 there, a 0.5, b 0.5 here"):
         tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=1, b=1))
+
+
+def test_what_others_took_makes_the_intervals_of_the_inputs_wider():
+    target = Metric("took_s", "s", kind="time")
+    verdict = Verdict(1, (1,), 1, 0.95, 0.05, inputs={"a": ((2.0, 1.0),) * 6})
+
+    def width(of):
+        (one,) = input_verdicts(of, [MixedInput("a", 1.0, target)])
+        return one.interval[2] / one.interval[1]
+
+    assert width(verdict) == pytest.approx(1.0)
+    assert width(replace(verdict, unknown=0.1)) == pytest.approx(exp(2 * 1.96 * 0.1), rel=0.01)
 
 
 @pytest.mark.full
