@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autotune.errors import StudyFileError
 from autotune.machines.this_machine import FACTS
-from autotune.planning.knob_values import expanded_braces, parse_values
+from autotune.planning.knob_values import expanded_note, parse_values
 from autotune.planning.known_programs import KnownProgram, recognise_program
 from autotune.planning.shell_words import is_file, read_shell_words
 from autotune.planning.start_line import StartLine, read_start_line
@@ -92,11 +92,10 @@ def propose_knobs(words: Sequence[str], environment: Mapping[str, str]) -> Comma
     Raises:
         StudyFileError: The command needs a shell, or an MPI start command starts no program.
     """
-    braces = expanded_braces(words)
+    note = expanded_note(words)
     words, given = _take_values(words, environment)
     proposal = _propose(words, environment, {name for name, _ in given.values()})
-    if braces:
-        note = f"perhaps your shell has expanded {braces}; put single quotes around it: '{braces}'"
+    if note:
         proposal = replace(proposal, notes=(*proposal.notes, note))
     return _with_values(proposal, given) if given else proposal
 

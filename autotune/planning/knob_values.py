@@ -34,8 +34,8 @@ def parse_values(text: str) -> tuple[str, list[int | str]]:
     return name, list(numbers)
 
 
-def expanded_braces(words: Sequence[str]) -> str:
-    """Return what a shell may have expanded: `-O{level=1,3}` where the words are `-Olevel=1 -O3`; else empty."""
+def expanded_note(words: Sequence[str]) -> str:
+    """Return that a shell may have expanded `-O{level=1,3}` where the words are `-Olevel=1 -O3`; else empty."""
     for index, word in enumerate(words):
         if not (found := _ASSIGNED.fullmatch(word)):
             continue
@@ -45,7 +45,8 @@ def expanded_braces(words: Sequence[str]) -> str:
             other = re.compile(rf"{re.escape(start)}({_NUMBER}){re.escape(after)}", re.ASCII)
             others = [match[1] for match in takewhile(bool, map(other.fullmatch, words[index + 1 :])) if match]
             if others and not name[at].isdecimal():
-                return f"{start}{{{name[at:]}={','.join([value, *others])}}}{after}"
+                braces = f"{start}{{{name[at:]}={','.join([value, *others])}}}{after}"
+                return f"perhaps your shell has expanded {braces}; put single quotes around it: '{braces}'"
     return ""
 
 

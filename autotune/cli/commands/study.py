@@ -107,20 +107,19 @@ def _study_file(name: str, words: Sequence[str]) -> Iterator[str]:
         StudyFileError: A study is given as well, the command has no values to try, or there is another such file, or
             one of another user.
     """
-    from autotune.planning.knob_values import expanded_braces
+    from autotune.planning.knob_values import expanded_note
     from autotune.planning.study_template import command_in, has_values, study_file_name, study_text
     from launchers.secret import mask_words
 
     if name:
         msg = f"{name} and a command after --: give one of the two"
         raise StudyFileError(msg)
-    braces = expanded_braces(words)
-    if braces:
-        expanded = f"your shell has expanded {braces}; put single quotes around it: '{braces}'"
-        if not has_values(words):
-            msg = f"the command has no values to try: {expanded}"
-            raise StudyFileError(msg)
-        errors().print(f"note: perhaps {expanded}")
+    note = expanded_note(words)
+    if note and not has_values(words):
+        msg = f"the command has no values to try: {note}"
+        raise StudyFileError(msg)
+    if note:
+        errors().print(f"note: {note}")
     if not has_values(words):
         msg = (
             "the command has no values to try: write them as in ./solve --threads {threads=1..8}, those with commas in "

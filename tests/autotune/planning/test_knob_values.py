@@ -7,7 +7,7 @@ import pytest
 
 from autotune.errors import StudyFileError
 from autotune.planning.command_line import propose_knobs
-from autotune.planning.knob_values import expanded_braces, parse_values
+from autotune.planning.knob_values import expanded_note, parse_values
 from autotune.planning.study_template import has_values, study_text
 from autotune.studyfile import parse
 
@@ -99,14 +99,14 @@ def test_values_that_a_shell_has_expanded_are_recognised(written):
     made = subprocess.run(["bash", "-c", f"printf '%s\\n' {written}"], capture_output=True, text=True, check=True)
     (braces,) = [word for word in written.split() if "{" in word]
     words = ["solve", *made.stdout.splitlines()]
-    assert expanded_braces(words) == braces
     note = f"perhaps your shell has expanded {braces}; put single quotes around it: '{braces}'"
+    assert expanded_note(words) == note
     assert note in propose_knobs(words, {}).notes
 
 
 @pytest.mark.parametrize("words", ["tar --level=1 --level=2", "solve a=1 b=2 a=3", "make CC=gcc all", "solve n=1 -2"])
 def test_other_words_with_an_equals_sign_are_left_alone(words):
-    assert expanded_braces(words.split()) == ""
+    assert expanded_note(words.split()) == ""
 
 
 def test_a_number_of_the_command_is_no_knob_of_its_values():
