@@ -58,19 +58,18 @@ class RoundTable:
 
     def values(self, side: int) -> dict[int, float]:
         """Return the values of the metric of one side as measured, by round."""
-        return {number: run.outcome.metrics[self.metric.name] for number, run in self._measured(side).items()}
+        return {
+            number: run.outcome.metrics[self.metric.name]
+            for (number, other), run in sorted(self.runs.items(), key=lambda item: item[0])
+            if other == side and run.outcome.complete and self.metric.name in run.outcome.metrics
+        }
 
     def undisturbed(self, side: int) -> dict[int, float]:
         """Return the values of the metric of one side without what others took from its runs, by round."""
-        measured, values = self._measured(side), self.values(side)
         slowdowns = self._slowdowns[side]
-        return {number: slowdowns.undisturbed(values[number], run.outcome) for number, run in measured.items()}
-
-    def _measured(self, side: int) -> dict[int, Run]:
         return {
-            number: run
-            for (number, other), run in sorted(self.runs.items(), key=lambda item: item[0])
-            if other == side and run.outcome.complete and self.metric.name in run.outcome.metrics
+            number: slowdowns.undisturbed(value, self.runs[number, side].outcome)
+            for number, value in self.values(side).items()
         }
 
     @cached_property

@@ -72,11 +72,11 @@ class Slowdown:
         return f"{self.label} {exp(self.middle):.3f}"
 
 
-def slowdowns(alone: RoundTable, duets: RoundTable, most: int) -> tuple[Slowdown, ...]:
-    """Return the slowdown of each side in its first `most` rounds; empty if a side has too few runs."""
+def slowdowns(alone: RoundTable, duets: RoundTable) -> tuple[Slowdown, ...]:
+    """Return the slowdown of each side in the rounds tried; empty if a side has too few runs."""
     found = []
     for side in range(len(alone.sides)):
-        before, after = (_costs(table, side, most) for table in (alone, duets))
+        before, after = (_costs(table, side) for table in (alone, duets))
         logs = [after_log - before_log for before_log, after_log in zip(before, after, strict=False)]
         if len(logs) < LEAST_RUNS:
             return ()
@@ -87,10 +87,10 @@ def slowdowns(alone: RoundTable, duets: RoundTable, most: int) -> tuple[Slowdown
     return tuple(Slowdown(side.label, logs, pooled, degrees) for side, logs in zip(alone.sides, found, strict=True))
 
 
-def _costs(table: RoundTable, side: int, most: int) -> Sequence[float]:
-    """Return the logarithms of a side's costs in the first `most` rounds."""
+def _costs(table: RoundTable, side: int) -> Sequence[float]:
+    """Return the logarithms of a side's costs in the rounds tried."""
     values = table.undisturbed(side)
-    first = sorted({number for number, _ in table.runs})[:most]
+    first = sorted({number for number, _ in table.runs})[:_TRIED]
     return [table.metric.cost(log(values[number])) for number in first if number in values]
 
 
@@ -185,7 +185,7 @@ def why_not_duets(in_turns: RoundTable, abreast: RoundTable, hidden: float) -> s
 
     A slowdown that is not larger than `hidden` (relative) may be overlooked.
     """
-    found = slowdowns(in_turns, abreast, _TRIED)
+    found = slowdowns(in_turns, abreast)
     if not found:
         return "too few of the runs that were tried worked"
     if len(_logs(abreast)) < LEAST_RUNS:

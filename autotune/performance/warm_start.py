@@ -99,8 +99,8 @@ class WarmStart(Stored):
 
         count, lost, tolerance = len(standings.trials), 0.0, TOLERANCE
         if tried.number != best.number:
-            values = (standings.to_log(standings.undisturbed_value(one)) for one in (tried, best))
-            lost = next(values) - next(values)
+            its, least = (standings.to_log(standings.undisturbed_value(one)) for one in (tried, best))
+            lost = its - least
             # The best of many trials looks better than it is (Bonferroni).
             error = standings.effects.contrast(tried.number, best.number).standard_error
             tolerance += expm1(NormalDist().inv_cdf(1.0 - _ERROR_RATE / count) * error)

@@ -50,38 +50,42 @@ class Slowdowns:
         if len(observed) > 1:
             self._repeated[configuration] = observed
 
-    @property
-    def were_seen(self) -> bool:
-        """Whether others took a notable share of a run that counts."""
-        return any(run.taken > NOTABLE_SHARE for runs in self._repeated.values() for run in runs)
-
     @classmethod
     def learnt(cls, metric: Metric, runs: Iterable[Iterable[Outcome]]) -> Self:
-        """Return the slowdowns with the effect that `runs` speak for, given those of each configuration."""
+        """Return the slowdowns with the effect that `runs` speak for, given those of each configuration.
+
+        If others took little from every run, there is no effect.
+        """
         slowdowns = cls(metric)
         for configuration, outcomes in enumerate(runs):
             slowdowns.put(configuration, outcomes)
-        slowdowns.effect = slowdowns.estimate()
-        if metric.is_pace and slowdowns.were_seen:
-            slowdowns.error = slowdowns._sensitivity().error
+        seen = slowdowns._seen()
+        slowdowns.effect, slowdowns.error = (_rounded(seen), seen.error) if seen else (0.0, 0.0)
         return slowdowns
 
     def estimate(self) -> float:
         """Return the effect that the runs so far speak for, to a tenth."""
-        if not self._metric.is_pace or not self.were_seen:
-            return self._prior
-        return max(0.0, round(self._sensitivity().effect, 1))
+        seen = self._seen()
+        return _rounded(seen) if seen else self._prior
 
-    def _sensitivity(self) -> Sensitivity:
-        return sensitivity([run for repeated in self._repeated.values() for run in repeated], self._prior)
+    def _seen(self) -> Sensitivity | None:
+        """Return what the repeated runs tell; None for a quality, or if others took little from each of them."""
+        runs = [run for repeated in self._repeated.values() for run in repeated]
+        if not self._metric.is_pace or all(run.taken <= NOTABLE_SHARE for run in runs):
+            return None
+        return sensitivity(runs, self._prior)
 
     def of(self, outcome: Outcome) -> float:
         """Return the logarithm of how many times worse a run's value is because of others."""
         return self.effect * excess(outcome)
 
     def undisturbed(self, value: float, outcome: Outcome) -> float:
-        """Return a value of a run without what others took from it; as measured if they took little from every run."""
-        return value * exp(-self._metric.cost(self.effect * outcome.disturbance.slowdown)) if self.were_seen else value
+        """Return a value of a run without what others took from it."""
+        return value * exp(-self._metric.cost(self.effect * outcome.disturbance.slowdown))
+
+
+def _rounded(seen: Sensitivity) -> float:
+    return max(0.0, round(seen.effect, 1))
 
 
 def excess(outcome: Outcome) -> float:
