@@ -99,13 +99,13 @@ def _jobs() -> list[str]:
     A controller that is killed just after it heard of a job's end still lists the job as running. Such a job has no
     process on its node, and its run ended by the job's own files, so it does not count.
     """
-    shown = subprocess.run(["squeue", "--noheader", "--format=%i %T"], capture_output=True, text=True, check=False)
+    shown = subprocess.run(["squeue", "--noheader", "--format=%i %T %r"], capture_output=True, text=True, check=False)
     if shown.returncode != 0:
         return [shown.stderr.strip()]
-    steps = living(lambda process: "slurmstepd" in command_line(process))
-    there = " ".join(map(command_line, steps))
-    jobs = [line.split() for line in shown.stdout.splitlines()]
-    return [f"job {job} {state}" for job, state in jobs if state == "PENDING" or f"slurmstepd: [{job}." in there]
+    steps = " ".join(map(command_line, living(lambda process: "slurmstepd" in command_line(process))))
+    jobs = [line.split(maxsplit=2) for line in shown.stdout.splitlines()]
+    there = [(job, state, why) for job, state, why in jobs if state == "PENDING" or f"slurmstepd: [{job}." in steps]
+    return [f"job {job} {state} {why}" for job, state, why in there]
 
 
 def controller() -> int | None:
