@@ -20,9 +20,8 @@ Results so far: 45 events of `slurm` (30 with the controller, 15 with answers al
 `served`, with two harms. A run failed because three kills of its submission used up its three tries, although its job
 had run; killed submissions no longer count as tries. And a job stayed "running" because Slurm's controller was killed
 before it recorded the job's end. On 24 November 2026, on a busy machine, 99 events of `batch` and 97 of `postgresql`
-gave two harms: a study left the folders of runs that were repeated elsewhere (fixed), and a run had no try left (left,
-different) because its job was killed together with the coordinator in eleven sessions in a row; repeating the command
-would have run it.
+gave two harms: a study left the folders of runs that were repeated elsewhere, and a run had no try left because its job
+was killed together with the coordinator in eleven sessions in a row (both fixed).
 """
 
 import argparse

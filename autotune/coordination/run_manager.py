@@ -249,15 +249,18 @@ class RunManager:
         """Plan a failed run again if its configuration is not at fault; None after too many tries.
 
         A job that was preempted, that could not be placed, or whose wall time turned out too short, does not count as a
-        try. A job that the batch system will never take is not sent again.
+        try, nor does one that was lost after an earlier session had left it. A job that the batch system will never
+        take is not sent again.
 
         Raises:
             CannotRunHereError: The batch system takes no job of this site.
         """
         task = run.task
-        # Where no batch system says who ended a job, one that is always ended for a reason of its own looks preempted.
-        no_try = outcome.code in {PREEMPTED, NO_PLACE, CUT_SHORT} and task.uncounted < _MOST_UNCOUNTED
         end = outcome.code.rpartition(".")[2]
+        # Whatever ended the earlier session, such as a machine that was shut down, may have ended its job, too.
+        was_left = task.job_id is not None and end in {LOST, _CANCELLED}
+        # Where no batch system says who ended a job, one that is always ended for a reason of its own looks preempted.
+        no_try = (was_left or outcome.code in {PREEMPTED, NO_PLACE, CUT_SHORT}) and task.uncounted < _MOST_UNCOUNTED
         if outcome.code == REFUSED_ALL:
             msg = f"{outcome.message}\nso would be every job; fix the site's settings, then use the same command again"
             raise CannotRunHereError(msg)

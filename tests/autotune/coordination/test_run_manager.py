@@ -68,6 +68,19 @@ def test_a_job_that_nobody_resumes_is_ended_and_its_lease_given_up(manager):
     assert manager.registry.leases.all() == []
 
 
+@pytest.mark.parametrize(("code", "attempt"), [("command.lost", 3), ("cancelled", 3), ("not-started", None)])
+def test_a_job_that_was_lost_with_its_session_does_not_count_as_a_try(manager, code, attempt):
+    (lease,) = manager.registry.leases.all()
+    manager.registry.leases.take({NAME: ({**lease.record, "attempt": 3}, "17")})
+    manager.registry.inherit(())
+    run = manager.start(manager.prepare(0, LEFT, NAME))
+    lost = replace(failed(FailureKind.INFRASTRUCTURE_ERROR), code=code)
+    again = manager.plan_retry(run, lost)
+    assert (again and again.task.attempt) == attempt
+    # A job of this session counts.
+    assert again is None or manager.plan_retry(manager.start(again), lost) is None
+
+
 def test_a_run_that_is_made_again_keeps_its_limits(tmp_path):
     manager = managed(PaperExecutor(bowl), tmp_path)
     planned = manager.prepare(1, Purpose({"np": 4}, 1, TUNING), "00001")
