@@ -6,7 +6,8 @@ is gone. The answer on standard output is one line of JSON: the supervisor's pro
 
 The supervisor is a *subreaper*: whatever the job starts and orphans becomes a child of the supervisor, whatever session
 or process group it puts itself into (Open MPI gives every rank its own group). So "no children" means that nothing is
-left.
+left. Its parent is a subreaper, too, and only waits: a killed supervisor leaves its children to that process, which
+ends them.
 """
 
 # pathlib takes longer to import than this program to start.
@@ -22,6 +23,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 if __name__ != "__main__":
@@ -160,7 +162,7 @@ class Supervisor:
     def finish(self) -> None:
         """Kill whatever is left and record how the job ended."""
         self._memory.note(descendants(os.getpid()))
-        left = self._kill_all()
+        left = _kill_descendants(self._reap)
         self._elapsed_s = self._elapsed_s or time.monotonic() - self._started
         notes = [self._message]
         if left:
@@ -182,7 +184,7 @@ class Supervisor:
 
     def give_up(self, error: BaseException) -> None:
         """End the job after an error of the supervisor itself."""
-        self._kill_all()
+        _kill_descendants(self._reap)
         self._message = f"the job's supervisor failed: {error!r}"
         self._write_status("lost")
 
@@ -253,21 +255,6 @@ class Supervisor:
         limit_bytes = self._spec["output_limit_bytes"]
         if sum(os.fstat(fd).st_size for fd in self._outputs) > limit_bytes:
             self._stop("output limit", f"printed more than {limit_bytes / 2**20:g} MiB, the limit of every run", now)
-
-    def _kill_all(self) -> list[int]:
-        """Kill and collect all descendants; return those that cannot be killed within a long time."""
-        give_up_at = time.monotonic() + _KILL_PATIENCE_S
-        pause_s = 0.001
-        while True:
-            self._reap()
-            if not has_children():
-                return []
-            left = descendants(os.getpid())
-            if time.monotonic() >= give_up_at:
-                return left
-            _signal_all(left, signal.SIGKILL)
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, 0.05)
 
     def _reserve_status(self) -> None:
         fd = os.open(_RESERVED_FILE, os.O_RDWR | os.O_CREAT, 0o644)
@@ -356,6 +343,22 @@ def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     os.execve(spec["executable"], spec["argv"], spec["environment"])  # noqa: S606  that is what this is for
 
 
+def _kill_descendants(collect: Callable[[], object]) -> list[int]:
+    """Kill and `collect` all descendants of this process; return those that cannot be killed within a long time."""
+    give_up_at = time.monotonic() + _KILL_PATIENCE_S
+    pause_s = 0.001
+    while True:
+        collect()
+        if not has_children():
+            return []
+        left = descendants(os.getpid())
+        if time.monotonic() >= give_up_at:
+            return left
+        _signal_all(left, signal.SIGKILL)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.05)
+
+
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -390,6 +393,50 @@ def _answer(values: dict[str, Any]) -> None:
         os.write(1, json.dumps(values).encode() + b"\n")
 
 
+def _discard_output() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def _continue_in_child(folder: str) -> None:
+    """Return in a child; this process waits for its end, and ends what it leaves of the job if it was killed.
+
+    Nobody else would if the launching process was killed together with it: the kernel ends the program with its
+    supervisor, but not what the program has started.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    supervisor = os.fork()
+    if not supervisor:
+        return
+    _discard_output()
+    for number in (*_END_SOON, _END_NOW, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+    # A meter's process may end before.
+    while (ended := os.wait())[0] != supervisor:
+        pass
+    if os.WIFSIGNALED(ended[1]):
+        _end_left_over(folder)
+    os._exit(0)
+
+
+def _end_left_over(folder: str) -> None:
+    """End the descendants of this process, and remove the shared memory of their job."""
+    memory = JobSharedMemory.read(folder)
+    if memory is not None:
+        memory.note(descendants(os.getpid()))
+    _kill_descendants(_collect)
+    if memory is not None:
+        memory.include_added()
+        memory.remove()
+
+
+def _collect() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def main() -> int:
     """Run the job described on standard input."""
     line = sys.stdin.buffer.readline()
@@ -398,16 +445,16 @@ def main() -> int:
     # Detach from the launching process: some of those (Ray's workers) kill their children when they end.
     if os.fork():
         os._exit(0)
-    supervisor = Supervisor(json.loads(line))
+    spec = json.loads(line)
+    _continue_in_child(spec["folder"])
+    supervisor = Supervisor(spec)
     try:
         supervisor.start()
     except OSError as error:
         _answer({"error": error.strerror or str(error), "errno": error.errno})
         return 1
     _answer({"pid": os.getpid()})
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    _discard_output()
     try:
         supervisor.watch()
         supervisor.finish()

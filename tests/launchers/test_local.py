@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -112,11 +113,10 @@ def test_end_jobs_below_ends_jobs_of_a_killed_study(folder):
     with submit_elsewhere(runs) as process:
         for place in runs:
             wait_for_output(replace(spared, folder=place))
-        supervisors = [pid for place in runs for pid in supervisors_in(place) if _is_supervisor(pid)]
-        assert len(supervisors) == 3
-        # In the worst case all processes that could clean up are killed first, supervisors before the process whose end
-        # they would notice.
-        for pid in (*supervisors[:2], process.pid):
+        pairs = [_waiting_and_supervisor(place) for place in runs]
+        # In the worst case all processes that could clean up are killed first, each before the process whose end it
+        # would notice.
+        for pid in (*chain(*pairs[:2]), process.pid):
             kill(pid)
     assert sum(end_jobs_below(place) for place in runs) >= 2
     assert [left_in(place) for place in runs] == [[], [], []]
@@ -124,6 +124,16 @@ def test_end_jobs_below_ends_jobs_of_a_killed_study(folder):
     assert mine.poll([spared_id])[spared_id].state is JobState.RUNNING
     assert end_jobs_below(folder) == 1
     assert mine.poll([spared_id])[spared_id].reason is EndReason.CANCELLED
+
+
+def test_nothing_of_a_job_stays_when_its_submitter_and_its_supervisor_are_killed(folder):
+    with submit_elsewhere([folder]) as process:
+        wait_for_output(Job((), folder))
+        _, supervisor = _waiting_and_supervisor(folder)
+        kill(supervisor)
+        kill(process.pid)
+    wait_for(lambda: not left_in(folder))
+    wait_for(lambda: not supervisors_in(folder))
 
 
 def test_end_jobs_below_spares_other_folders(folder):
@@ -138,8 +148,11 @@ def test_end_jobs_below_spares_other_folders(folder):
     launcher.cancel(job_id)
 
 
-def _is_supervisor(pid: int) -> bool:
-    return b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+def _waiting_and_supervisor(folder: Path) -> list[int]:
+    """Return the supervisor of the job in `folder`, after the process that waits for its end."""
+    found = [pid for pid in supervisors_in(folder) if b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(found) == 2
+    return sorted(found, key=lambda pid: len(descendants(pid)), reverse=True)
 
 
 def test_forked_child_of_the_launcher_does_not_keep_jobs_alive(folder):

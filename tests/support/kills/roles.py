@@ -49,7 +49,9 @@ def victim(role: str, coordinator: int) -> int | None:
         return slurm.controller()
     if role == "backend":
         return _backend()
-    return next((pid for pid in descendants(os.getpid()) if _plays(role, pid)), None)
+    found = [pid for pid in descendants(os.getpid()) if _plays(role, pid)]
+    # A local job's supervisor has a parent of the same program, which waits for its end.
+    return next(reversed(found) if role == "supervisor" else iter(found), None)
 
 
 def strike(roles: list[str], find: Callable[[str], int | None], until: Callable[[], bool]) -> list[int]:
