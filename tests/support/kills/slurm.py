@@ -34,7 +34,9 @@ esac
 _AWAY_S = 5.0
 _LOOK_S = 0.05
 _WATCH_S = 0.5
-_ENDS_S = 120.0
+# A controller that was killed just after it heard of a job's end still lists the job as running. It keeps the job's
+# cores until it misses the job on its node, which took up to 4 min, and other jobs wait.
+_ENDS_S = 600.0
 
 
 class Slurm(Session):
@@ -96,8 +98,8 @@ class Slurm(Session):
 def _jobs() -> list[str]:
     """Return the jobs that wait or run.
 
-    A controller that is killed just after it heard of a job's end still lists the job as running. Such a job has no
-    process on its node, and its run ended by the job's own files, so it does not count.
+    A job that only the controller believes to run has no process on its node, and its run ended by the job's own files,
+    so it does not count.
     """
     shown = subprocess.run(["squeue", "--noheader", "--format=%i %T %r"], capture_output=True, text=True, check=False)
     if shown.returncode != 0:
@@ -131,7 +133,7 @@ def serving() -> Iterator[dict[str, str]]:
                 if slurm.has_ended(CONTROLLER):
                     over.wait(random.uniform(0.0, _AWAY_S))
                     slurm.start(CONTROLLER)
-                elif slurm.node() & {"drained", "down", "down*"}:
+                elif any(state.startswith(("drain", "down")) for state in slurm.node()):
                     nodes = f"NodeName={slurm.host},{slurm.second}"
                     slurm.call("scontrol", "update", nodes, "State=RESUME", check=False)
 
