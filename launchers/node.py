@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from launchers.cpus import parse_cpu_list
 from launchers.noise.meter import PROC, SYS, parse_cgroups
 from launchers.status import read_status
-from launchers.supervisor import STATUS_FILE, Supervisor
+from launchers.supervisor import STATUS_FILE, Supervisor, continue_in_child
 
 JOB_FILE = ".autotune-job.json"
 
@@ -36,6 +36,7 @@ def main() -> int:
     spec = _claim(folder, token)
     if spec is None:
         return 1
+    continue_in_child(spec["folder"])
     confined = spec.pop("confined_argv")
     if _is_confined():
         spec["argv"] = confined

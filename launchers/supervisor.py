@@ -96,11 +96,11 @@ class Supervisor:
         # Programs map files here; without room the kernel kills them with SIGBUS.
         self._places = {SHARED_MEMORY, spec["environment"].get("TMPDIR") or "/tmp"}  # noqa: S108
         self._full: set[str] = set()
-        # The shell of a job script becomes this process; what its commands used before is not the job's.
-        self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self._signals: set[int] = set()
         self._folder_fd = self._lock_fd = self._wake_fd = -1
         self._outputs: list[int] = []
+        # The parent of a batch job's supervisor began as the job's shell, and what its commands used is not the job's.
+        self._shell_began = start_time(os.getppid())
         # A batch job does not end with its submitter, and has no pipe to it.
         self._lifeline = [] if spec["launcher_pid"] is None else [0]
 
@@ -206,11 +206,11 @@ class Supervisor:
         # The signals stay in the set: one that comes between the question above and a removal would be lost.
 
     def _wall_time_is_over(self) -> bool:
-        """Whether the job's wall time is over. This process began as the shell of the job."""
-        walltime_s, began = self._spec.get("walltime_s"), start_time(os.getpid())
-        if walltime_s is None or began is None:
+        """Whether the job's wall time is over."""
+        walltime_s = self._spec.get("walltime_s")
+        if walltime_s is None or self._shell_began is None:
             return False
-        ran_s = time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf("SC_CLK_TCK")
+        ran_s = time.clock_gettime(time.CLOCK_BOOTTIME) - self._shell_began / os.sysconf("SC_CLK_TCK")
         return bool(ran_s >= walltime_s - min(_WALL_TIME_SLACK_S, _WALL_TIME_SLACK * walltime_s))
 
     def _stop(self, reason: str, message: str, now: float) -> None:
@@ -279,18 +279,18 @@ class Supervisor:
             os.rename(new, AFFINITY_FILE)
 
     def _write_status(self, state: str) -> None:
-        used, shell_kib = resource.getrusage(resource.RUSAGE_CHILDREN), self._before.ru_maxrss
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         status = {
             "state": state,
             "reason": self._reason,
             "exit_code": self._exit_code,
             "elapsed_s": self._elapsed_s,
-            "cpu_s": used.ru_utime + used.ru_stime - self._before.ru_utime - self._before.ru_stime,
+            "cpu_s": used.ru_utime + used.ru_stime,
             # A run may be shorter than the first sample; the kernel still knows its largest process.
-            "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024 if used.ru_maxrss > shell_kib else 0),
+            "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024),
             "message": self._message[:_MESSAGE_CHARACTERS],
             "affinity": self._affinity,
-            "disturbance": self._meter.figures(self._elapsed_s, used, self._before),
+            "disturbance": self._meter.figures(self._elapsed_s, used),
             "metered": self._meters.figures(),
         }
         content = json.dumps(status).encode()
@@ -399,25 +399,41 @@ def _discard_output() -> None:
     os.dup2(nowhere, 2)
 
 
-def _continue_in_child(folder: str) -> None:
+def continue_in_child(folder: str) -> None:
     """Return in a child; this process waits for its end, and ends what it leaves of the job if it was killed.
 
-    Nobody else would if the launching process was killed together with it: the kernel ends the program with its
-    supervisor, but not what the program has started.
+    Nobody else would: the kernel ends the program with its supervisor, but not what the program has started, nor its
+    shared memory. Signals are passed on, and this process ends as the child did.
     """
+    passed_on = (*_END_SOON, _END_NOW, signal.SIGUSR1)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    supervisor = os.fork()
-    if not supervisor:
+    # A signal that comes meanwhile waits until there is a child to pass it on to.
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        # A batch system that kills only the process that it started means the job.
+        _prctl(_PR_SET_PDEATHSIG, _END_NOW)
+        if os.getppid() != parent:
+            os._exit(127)
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         return
+    for number in passed_on:
+        signal.signal(number, lambda received, _: _signal_all([child], received))
+    signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
     _discard_output()
-    for number in (*_END_SOON, _END_NOW, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)
-    # A meter's process may end before.
-    while (ended := os.wait())[0] != supervisor:
+    os.chdir(os.sep)  # a reader of the status may remove the folder at once
+    # The process of a meter may end before.
+    while (ended := os.wait())[0] != child:
         pass
-    if os.WIFSIGNALED(ended[1]):
+    for number in passed_on:
+        signal.signal(number, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(ended[1])
+    if code < 0:
         _end_left_over(folder)
-    os._exit(0)
+        with contextlib.suppress(OSError):  # SIGKILL needs no default action
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(parent, -code)
+    os._exit(code)
 
 
 def _end_left_over(folder: str) -> None:
@@ -446,7 +462,7 @@ def main() -> int:
     if os.fork():
         os._exit(0)
     spec = json.loads(line)
-    _continue_in_child(spec["folder"])
+    continue_in_child(spec["folder"])
     supervisor = Supervisor(spec)
     try:
         supervisor.start()

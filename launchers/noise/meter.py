@@ -150,18 +150,15 @@ class NoiseMeter:
             self._threads[pid, str(pid)] = figures
         self._add_finished(key for key in self._threads if key[0] == pid)
 
-    def figures(
-        self, elapsed_s: float, tree: resource.struct_rusage, earlier: resource.struct_rusage
-    ) -> dict[str, float]:
+    def figures(self, elapsed_s: float, tree: resource.struct_rusage) -> dict[str, float]:
         """Return the known fields of `launchers.noise.disturbance.Disturbance`.
 
         Args:
             elapsed_s: The elapsed time of the run in seconds.
-            tree: The resources used by all children, including the tree.
-            earlier: The same before the run.
+            tree: The resources that the tree used.
         """
         elapsed_s = max(elapsed_s, 1e-6)
-        cpu_s = tree.ru_utime + tree.ru_stime - earlier.ru_utime - earlier.ru_stime
+        cpu_s = tree.ru_utime + tree.ru_stime
         shares = self._cpu_shares(elapsed_s, cpu_s + _own_cpu_s() - self._itself_s)
         now = self._machine_counters()
         passed = {name: max(now[name] - before, 0.0) for name, before in self._before.items() if name in now}
@@ -187,9 +184,9 @@ class NoiseMeter:
             active = min((taken_s + cpu_s) / elapsed_s, 1.0)
             shares["taken_share"] = _share(taken_s + slowed_s, cpu_s - slowed_s) * active
         counts = {
-            "involuntary_switches": tree.ru_nivcsw - earlier.ru_nivcsw,
-            "major_faults": tree.ru_majflt - earlier.ru_majflt,
-            "read_bytes": (tree.ru_inblock - earlier.ru_inblock) * _BLOCK_BYTES,
+            "involuntary_switches": tree.ru_nivcsw,
+            "major_faults": tree.ru_majflt,
+            "read_bytes": tree.ru_inblock * _BLOCK_BYTES,
         }
         if thermal is not None:
             counts["thermal_throttles"] = int(thermal)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -116,8 +115,11 @@ def test_end_jobs_below_ends_jobs_of_a_killed_study(folder):
         pairs = [_waiting_and_supervisor(place) for place in runs]
         # In the worst case all processes that could clean up are killed first, each before the process whose end it
         # would notice.
-        for pid in (*chain(*pairs[:2]), process.pid):
-            kill(pid)
+        for waiting, supervisor in pairs[:2]:
+            os.kill(supervisor, signal.SIGSTOP)
+            kill(waiting)
+            kill(supervisor)
+        kill(process.pid)
     assert sum(end_jobs_below(place) for place in runs) >= 2
     assert [left_in(place) for place in runs] == [[], [], []]
     assert end_jobs_below(runs[0]) == 0

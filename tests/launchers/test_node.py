@@ -74,6 +74,7 @@ def test_node_uses_the_binding_command_only_in_a_cpuset(cpus, start, launcher, t
     ran = []
     monkeypatch.setattr(node, "cgroup_cpus", lambda: cpus)
     monkeypatch.setattr(node, "supervise", lambda _, spec: ran.append(" ".join(spec["argv"])) or 0)
+    monkeypatch.setattr(node, "continue_in_child", lambda _: None)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     monkeypatch.setattr(sys, "argv", ["node.py", str(tmp_path), token])
     assert node.main() == 0

@@ -10,13 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from launchers import EndReason, Job, JobState, local
+from launchers.batch.job_files import SCRIPT_FILE
 from launchers.local import LocalLauncher
 from launchers.run import run
 from launchers.shared_memory import SHARED_MEMORY_FILE, JobSharedMemory, find_abandoned
 from tests.launchers.jobs import python, wait_for, wait_for_end
+from tests.support.processes import left_in
 
 SHARED_MEMORY = Path("/dev/shm")
 pytestmark = pytest.mark.skipif(not os.access(SHARED_MEMORY, os.W_OK), reason="no /dev/shm here")
@@ -71,6 +74,20 @@ def test_shared_memory_of_a_job_whose_supervisor_was_killed_is_removed(tmp_path,
     wait_for(lambda: all(recorded(tmp_path)))
     os.kill(int(job_id.split(":")[1]), signal.SIGKILL)
     assert wait_for_end(launcher, job_id).state is JobState.LOST
+    assert not name.exists()
+    assert int((tmp_path / "segment").read_text()) not in segments()
+
+
+@pytest.mark.slow
+def test_nothing_stays_of_a_batch_job_whose_supervisor_was_killed(launcher, tmp_path, name):
+    launcher.submit(job(tmp_path, name, "os.fork() or (os.setsid(), time.sleep(1000)); time.sleep(1000)"))
+    with subprocess.Popen(["bash", tmp_path / SCRIPT_FILE]) as script:
+        wait_for(lambda: all(recorded(tmp_path)))
+        (supervisor,) = psutil.Process(script.pid).children()
+        supervisor.kill()
+    # The batch system sees how the supervisor ended.
+    assert script.returncode == -signal.SIGKILL
+    assert left_in(tmp_path) == []
     assert not name.exists()
     assert int((tmp_path / "segment").read_text()) not in segments()
 

@@ -62,7 +62,7 @@ def figures(kernel, *, busy, ran_s, waited_s, elapsed_s=10.0, cpu_s=None, siblin
     kernel.busy(5.0 + busy[0], 5.0 + busy[1], stolen_s)
     kernel.thread(ran_s, waited_s)
     meter.sample([7])
-    return meter.figures(elapsed_s, used(ran_s if cpu_s is None else cpu_s), NOTHING)
+    return meter.figures(elapsed_s, used(ran_s if cpu_s is None else cpu_s))
 
 
 def test_quiet_run_has_zeros_for_readable_figures_only(kernel):
@@ -96,7 +96,7 @@ def test_what_others_took_from_processes_that_were_not_seen_is_estimated(kernel,
     meter.begin((0,))
     kernel.busy(busy_s, 0.0)
     kernel.shows(proc__pressure__cpu=f"some avg10=0.00 avg60=0.00 avg300=0.00 total={int(stalled * 1e6)}\n")
-    found = meter.figures(10.0, used(cpu_s), NOTHING)
+    found = meter.figures(10.0, used(cpu_s))
     assert "waited_share" not in found
     assert found["taken_share"] == pytest.approx(taken, abs=0.001)
 
@@ -105,7 +105,7 @@ def test_without_kernel_files_only_rusage_is_known(kernel):
     meter = kernel.meter()
     meter.begin({0})
     meter.sample([7])
-    assert set(meter.figures(1.0, used(1.0, ru_majflt=3, ru_inblock=2), NOTHING).items()) == {
+    assert set(meter.figures(1.0, used(1.0, ru_majflt=3, ru_inblock=2)).items()) == {
         ("involuntary_switches", 0),
         ("major_faults", 3),
         ("read_bytes", 1024),
@@ -149,7 +149,7 @@ def test_stolen_and_throttled_time_count(kernel):
     meter = kernel.meter()
     meter.begin({0})
     kernel.shows(sys__fs__cgroup__job__cpu_at_stat="nr_throttled 9\nthrottled_usec 5000000\n")
-    assert meter.figures(10.0, used(5.0), NOTHING)["throttled_share"] == pytest.approx(0.5)
+    assert meter.figures(10.0, used(5.0))["throttled_share"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_in_a_container_the_counters_of_its_group_lie_at_the_root(kernel, group,
     meter = kernel.meter()
     meter.begin({0})
     kernel.shows(**{file: counter.format(5)})
-    assert meter.figures(10.0, used(5.0), NOTHING)["throttled_share"] == pytest.approx(0.5)
+    assert meter.figures(10.0, used(5.0))["throttled_share"] == pytest.approx(0.5)
 
 
 def test_pressure_is_that_of_its_own_group_where_there_is_one(kernel):
@@ -175,7 +175,7 @@ def test_pressure_is_that_of_its_own_group_where_there_is_one(kernel):
     meter.begin({0})
     kernel.shows(proc__pressure__io=line.format(9000000), proc__pressure__cpu=line.format(4000000))
     kernel.shows(sys__fs__cgroup__job__io_at_pressure=line.format(1000000))
-    found = meter.figures(10.0, used(1.0), NOTHING)
+    found = meter.figures(10.0, used(1.0))
     assert (found["io_pressure"], found["cpu_pressure"]) == (0.1, 0.4)
     assert "memory_pressure" not in found
 
@@ -191,7 +191,7 @@ def test_threads_and_processes_that_have_ended_count_on(kernel):
     kernel.thread(2.0, 1.0)
     meter.read_ended(7)
     kernel.busy(6.0, 6.0)
-    assert meter.figures(10.0, used(3.0), NOTHING)["waited_share"] == pytest.approx(1.5 / 4.5, abs=1e-3)
+    assert meter.figures(10.0, used(3.0))["waited_share"] == pytest.approx(1.5 / 4.5, abs=1e-3)
 
 
 def test_nice_processes_can_be_left_out():
