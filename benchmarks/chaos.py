@@ -21,7 +21,10 @@ Results so far: 45 events of `slurm` (30 with the controller, 15 with answers al
 had run; killed submissions no longer count as tries. And a job stayed "running" because Slurm's controller was killed
 before it recorded the job's end. On 24 November 2026, on a busy machine, 99 events of `batch` and 97 of `postgresql`
 gave two harms: a study left the folders of runs that were repeated elsewhere, and a run had no try left because its job
-was killed together with the coordinator in eleven sessions in a row (both fixed).
+was killed together with the coordinator in eleven sessions in a row (both fixed). On 29 November 2026, 183 events of
+`ranks supervisor+coordinator`, 66 of `postgresql` and `batch coordinator+supervisor`, 32 of `batch supervisor` and 46
+of `slurm slurmctld+coordinator` gave one harm: a job waited for more than two minutes, since Slurm's killed controller
+believed that ended jobs held its cores (the campaign waits longer now).
 """
 
 import argparse
