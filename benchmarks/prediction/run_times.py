@@ -21,7 +21,7 @@ import xgboost
 from scipy.optimize import nnls
 from scipy.stats import spearmanr
 
-from autotune.performance.regression.learners import Features, LogLinear
+from autotune.performance.regression.learners import Features, Forest, LogLinear
 from autotune.performance.regression.prediction import Estimate
 from autotune.performance.regression.table import DesignMatrix, Reader, Table
 from autotune.performance.run_times.model import RunTimes
@@ -227,6 +227,10 @@ def _xgboost(train: list[Measured], asked: list[Measured], _: Setting) -> Estima
     return _exactly(trees.predict(xgboost.DMatrix(features.raw(_table(asked).columns))).astype(float))
 
 
+def _forest(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
+    return _exactly(Forest.fit(_table(train), _logs(train), np.ones(len(train))).predict(_table(asked)))
+
+
 def _exactly(logarithms: FloatArray) -> Estimate:
     return Estimate(logarithms, np.zeros(len(logarithms)))
 
@@ -237,6 +241,7 @@ MODELS: Mapping[str, Model] = {
     "Amdahl": _amdahl,
     "mean": _mean,
     "log-linear": _log_linear,
+    "forest": _forest,
     "XGBoost": _xgboost,
 }
 
