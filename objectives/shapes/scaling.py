@@ -13,6 +13,8 @@ _RANKS, _THREADS, _NODES = "_ranks", "_threads", "_nodes"
 # Shares of the time on one core. They are rough, as the doubts say: what matters is what each term grows with.
 _COMPUTING = 1.0
 _SURE, _ROUGH, _VAGUE = 0.15, 0.8, 1.2
+# What messages cost beside the work differs most: a larger problem has more work for each message.
+_UNKNOWN = 2.0
 
 
 def strong_scaling(ranks: str | None, threads: str | None, nodes: str | None = None) -> Shape:
@@ -40,10 +42,10 @@ def strong_scaling(ranks: str | None, threads: str | None, nodes: str | None = N
     if ranks is not None:
         terms += [
             Term("surfaces between ranks", f"(1 / {_RANKS} ** (2 / 3) if {_RANKS} > 1 else 0)", 0.007, _ROUGH),
-            Term("collective messages", f"log2({_RANKS})", 2e-4, _VAGUE),
-            Term("messages", f"{_RANKS} - 1", 2e-5, _VAGUE),
-            Term("collective messages between nodes", f"log2({_RANKS}) if {_NODES} > 1 else 0", 3e-4, _VAGUE),
-            Term("further nodes", f"{_NODES} - 1", 2e-4, _VAGUE),
+            Term("collective messages", f"log2({_RANKS})", 2e-5, _UNKNOWN),
+            Term("messages", f"{_RANKS} - 1", 2e-6, _UNKNOWN),
+            Term("collective messages between nodes", f"log2({_RANKS}) if {_NODES} > 1 else 0", 3e-5, _UNKNOWN),
+            Term("further nodes", f"{_NODES} - 1", 2e-5, _UNKNOWN),
         ]
     counts = {_RANKS: ranks, _THREADS: threads, _NODES: nodes or fewest}
     return Shape(tuple(terms), counts={name: text for name, text in counts.items() if text is not None})

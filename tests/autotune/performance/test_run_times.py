@@ -307,7 +307,7 @@ def test_what_is_new_is_found_the_least_known_first():
 def test_a_shape_tells_where_more_ranks_stop_to_pay():
     here = setting("a", 100)
     counts = [1, 2, 3, 4, 6, 8, 12, 16]
-    time = {count: 100.0 / count + 0.02 * count + 1.0 for count in range(1, 257)}
+    time = {count: 100.0 / count + 0.005 * count + 1.0 for count in range(1, 257)}
     known = [Measured(here, {"np": count}, time[count]) for count in counts]
     model = RunTimes.fit(known, (), here, strong_scaling("np", None))
     far = [64, 128, 256]

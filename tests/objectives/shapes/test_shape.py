@@ -49,7 +49,7 @@ def test_computing_is_divided_and_messages_grow(scaled):
     for name in ("collective messages", "messages", "surfaces between ranks"):
         assert terms[name][0] == 0.0, name
         assert (terms[name][1:] > 0.0).all(), name
-    assert terms["further nodes"].tolist() == [0.0, 0.0, pytest.approx(2e-4)]
+    assert terms["further nodes"].tolist() == [0.0, 0.0, pytest.approx(2e-5)]
     assert terms["memory of the nodes"][2] == pytest.approx(terms["memory of the nodes"][0] / 2)
 
 
@@ -83,5 +83,5 @@ def test_before_any_measurement_more_cores_are_better_and_at_last_messages_are_t
 
 def test_nodes_are_as_few_as_have_the_cores_or_what_is_said():
     known = columns(np=[8, 8], n=[3, 1], cores_per_node=[4, 4])
-    assert strong_scaling("np", None).term_values(known)["further nodes"].tolist() == [2e-4, 2e-4]
-    assert strong_scaling("np", None, "n").term_values(known)["further nodes"].tolist() == [4e-4, 0.0]
+    assert strong_scaling("np", None).term_values(known)["further nodes"].tolist() == [2e-5, 2e-5]
+    assert strong_scaling("np", None, "n").term_values(known)["further nodes"].tolist() == [4e-5, 0.0]
