@@ -5,7 +5,7 @@ If the same space was measured on other machines, their measurements show how ne
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isnan, log
 from statistics import median
@@ -13,6 +13,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
+from autotune.formatting import join_words
 from autotune.performance.expected_times import ExpectedTimes
 from autotune.performance.installation import (
     agree,
@@ -220,7 +221,7 @@ class _View:
         """Return the prediction from predicted times alone."""
         is_known = np.array([row is not None for row in self.here.at(self.rows)])
         # The candidates already exclude failed configurations, except for the default.
-        comparable = np.flatnonzero(self.differs_in(times.varied | self.optional) | is_known)
+        comparable = np.flatnonzero(self._is_comparable(times) | is_known)
         comparable = comparable[~self.validity.fails(self.rows[comparable])]
         if len(comparable) == 0:
             doubts += ("no configuration is left that differs from the default only in what was varied",)
@@ -235,19 +236,25 @@ class _View:
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
         default_case, cases = self._cases(np.array([0])), self._cases(indices)
         ratio = times.ratio(cases, default_case)
+        off = self._off(times, indices) - self._off(times, np.array([0]))
         gains: Gains = [
-            # A width of 0 means that the model does not read the changed parameters, not that there is no difference.
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide), ratio.share)
-            if wide > 0.0
-            else None
-            for middle, wide in zip(ratio.mean.tolist(), ratio.half.tolist(), strict=True)
+            for middle, wide in zip((ratio.mean + off).tolist(), ratio.half.tolist(), strict=True)
         ]
         indices, gains = self._with_caution(indices, gains)
         proposals = self._proposals(indices, gains)
         doubts += times.doubts_of(self._cases(indices[~is_known[indices]])) + self.validity.doubts(self.rows[indices])
         promising = self._is_sure(indices, gains) and not doubts
         reasons = self._reasons(times, int(indices[0]), sign)
+        grounds += tuple(self._unpredicted(times))
         return self._prediction(proposals, grounds, doubts, promising=promising, reasons=reasons)
+
+    def _unpredicted(self, times: RunTimes) -> Iterator[str]:
+        """Yield a sentence on the parameters that costs do not depend on, if times are predicted from these alone."""
+        names = [one.name for one in self.space.parameters if one.name not in times.varied]
+        if times.rests_on_costs and names:
+            measured = "" if self.here.best is None else ", or some that were measured here"
+            yield f"not predicted: the effect of {join_words(names)}; proposals have the default's values{measured}"
 
     def _reasons(self, times: RunTimes, first: int, sign: float) -> tuple[tuple[str, float], ...]:
         """Return how many times better the candidate `first` is than with one of its options as in the default.
@@ -263,7 +270,9 @@ class _View:
         parts = sign * times.ratio(cases, self._cases(np.array([first]))).mean
         names = [self.space.parameters[column].name for column in changed]
         known = [
-            (name, exp(part)) for name, part in zip(names, parts.tolist(), strict=True) if part and not isnan(part)
+            (name, exp(part))
+            for name, part in zip(names, parts.tolist(), strict=True)
+            if part and not isnan(part) and name in times.varied | self.optional
         ]
         return tuple(sorted(known, key=lambda reason: -abs(log(reason[1]))))[:_REASONS]
 
@@ -328,11 +337,45 @@ class _View:
         estimate = times.estimate(self._cases(indices))
         if self.here.best is None:
             return estimate
-        cases = DesignMatrix.candidates(self.space, self.here.rows, self.setting)
-        values = np.log([row.value or np.nan for row in self.here.measured])
-        off = float(np.nanmedian(values - times.estimate(cases).mean))
         best = DesignMatrix.candidates(self.space, self.here.rows[self.here.best][None, :], self.setting)
-        return Estimate(estimate.mean + off, times.ratio(self._cases(indices), best).half, times.share)
+        half = times.ratio(self._cases(indices), best).half
+        return Estimate(estimate.mean + self._off(times, indices), half, times.share)
+
+    def _off(self, times: RunTimes, indices: Places) -> FloatArray:
+        """Return how far the values measured here lie above the predicted ones, (n,), as medians of logarithms.
+
+        Of candidates at `indices`, measured ones count that have the same values of the parameters whose effect `times`
+        does not predict; if there are none, all.
+        """
+        found = np.zeros(len(indices))
+        if self.here.best is None:
+            return found
+        cases = DesignMatrix.candidates(self.space, self.here.rows, self.setting)
+        off = np.log([row.value or np.nan for row in self.here.measured]) - times.estimate(cases).mean
+        found += np.nanmedian(off)
+        rests = self._rests(times, np.concatenate([self.rows[indices], self.here.rows]))
+        asked, measured = rests[: len(indices)], rests[len(indices) :]
+        for rest in set(measured[~np.isnan(off)].tolist()):
+            found[asked == rest] = np.nanmedian(off[measured == rest])
+        return found
+
+    def _rests(self, times: RunTimes, rows: Indices) -> Places:
+        """Return a label of each row, (n,): equal where all parameters are whose effect `times` does not predict."""
+        read = times.varied if times.rests_on_costs else times.varied | self.optional
+        columns = [place for place, parameter in enumerate(self.space.parameters) if parameter.name not in read]
+        if not columns:
+            return np.zeros(len(rows), dtype=np.intp)
+        labels: Places = np.unique(rows[:, columns], axis=0, return_inverse=True)[1].reshape(-1)
+        return labels
+
+    def _is_comparable(self, times: RunTimes) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Return which candidates, (n,), differ only in what `times` predicts from the default or one measured here."""
+        valued = [row.value is not None for row in self.here.measured]
+        rests = self._rests(times, np.concatenate([self.rows, self.here.rows[valued]]))
+        mask: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.isin(
+            rests[: len(self.rows)], [rests[0], *rests[len(self.rows) :]]
+        )
+        return mask
 
     def differs_in(self, varied: frozenset[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which rows, (n,), differ from the default only in `varied` parameters."""

@@ -14,6 +14,8 @@ CONFIDENCE = 0.9
 
 # An interval whose ends are farther apart than this factor is useless to a user.
 _WIDEST = 100.0
+# The ends of a narrower interval would look equal to its value with three digits.
+_NARROW = 1.05
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Interval:
         return self.high <= _WIDEST * self.low
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} ({self.low:.3g} to {self.high:.3g}, {self.confidence:.0%})"
+        digits = 3 if self.high > _NARROW * self.low else 4
+        return f"{self.value:.4g} ({self.low:.{digits}g} to {self.high:.{digits}g}, {self.confidence:.0%})"
 
 
 @dataclass(frozen=True)

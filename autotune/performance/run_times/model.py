@@ -411,11 +411,18 @@ class RunTimes:
         )
 
     @property
+    def rests_on_costs(self) -> bool:
+        """Whether it predicts by the program's costs alone."""
+        return not self.learners.weights[1:].any()
+
+    @property
     def varied(self) -> frozenset[str]:
-        """The parameters that a cost model depends on, and those that were measured with several values.
+        """The parameters whose effect it predicts: those of the costs and, unless it rests on these, those that varied.
 
         "Unset" does not count as a value: a table may lack the column.
         """
+        if self.rests_on_costs:
+            return self.reads
         stated = {name: {str(value) for value in column.tolist()} for name, column in self.known.items()}
         return self.reads | {name for name, values in stated.items() if len(values - {"None", "nan"}) > 1}
 
@@ -449,7 +456,7 @@ class RunTimes:
             # Without pairs to calibrate by, treat the two errors as independent.
             width = self.ratio_width or Width(self.width.usual, np.sqrt(2.0) * self.width.factor)
             means.append(both.mean)
-            halves.append(np.where(np.nan_to_num(both.members).any(axis=1), width.half(both.apart), 0.0))
+            halves.append(width.half(both.apart))
         return Estimate(np.concatenate(means), np.concatenate(halves), self.share)
 
     def doubts_of(self, cases: DesignMatrix) -> tuple[str, ...]:

@@ -478,3 +478,28 @@ def test_a_program_that_was_never_measured_is_answered_by_its_shape(asked):
     assert predict(shaped, [], top=3).doubts
     with pytest.raises(CannotRunHereError, match="no measurements of"):
         predict(asked, [], top=3)
+
+
+def test_a_parameter_without_a_predicted_effect_keeps_values_that_were_measured(asked):
+    shaped = replace(asked, plan=replace(asked.plan, shape=strong_scaling("x", None)))
+    # z = 3 is a third faster, which the shape cannot tell.
+    here = [Measured(asked.setting, {"x": x, "y": 1, "z": z}, 30.0 / x / z) for x, z in ((1, 2), (1, 3), (2, 2))]
+    found = predict(shaped, here, 40)
+    rests = {(one.configuration["y"], one.configuration["z"]) for one in found.proposals}
+    assert rests == {(1, 2), (1, 3)}
+    assert found.proposals[0].configuration["z"] == 3
+    assert any(line.startswith("not predicted: the effect of y and z;") for line in found.grounds)
+    alike = {one.configuration["z"]: one.value for one in found.proposals if one.configuration["x"] == 2}
+    assert alike[3].value == pytest.approx(5.0, rel=0.1)
+    assert all(one.value.low < 0.95 * one.value.high for one in found.proposals)
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        (Interval(2.0, 1.0, 4.0), "2 (1 to 4, 90%)"),
+        (Interval(1.0874, 1.0861, 1.0893, 0.95), "1.087 (1.086 to 1.089, 95%)"),
+    ],
+)
+def test_the_ends_of_a_narrow_interval_have_as_many_digits_as_its_value(interval, text):
+    assert str(interval) == text

@@ -11,7 +11,6 @@ from autotune.performance.installation import stated_installation
 from autotune.performance.measured_here import MeasuredHere
 from autotune.performance.predict import Target, predict, question, with_known_installation
 from autotune.performance.recognition import is_same_workload, known_installation, unify_names
-from autotune.performance.regression.prediction import Estimate
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
 from autotune.studyfile import StudyFile
@@ -148,15 +147,6 @@ def test_an_uncertain_extrapolation_does_not_go_before_what_was_measured(asked, 
     monkeypatch.setattr(RunTimes, "fit", lambda *words: Wild(fitted(*words)))
     found = predict(with_known_installation(asked, known), known, 3)
     assert [proposal.configuration["x"] for proposal in found.proposals] == [8, 6, 4]
-
-
-def test_a_model_that_sees_no_difference_does_not_promise_that_there_is_none(asked, monkeypatch):
-    known = runs(imported(), GRID)
-    monkeypatch.setattr(RunTimes, "ratio", lambda times, cases, _: Estimate(np.zeros(len(cases)), np.zeros(len(cases))))
-    found = predict(with_known_installation(asked, known), known, 48)
-    unknown = [proposal for proposal in found.proposals if not proposal.measured_runs]
-    assert unknown
-    assert {proposal.speed_up for proposal in unknown} == {None}
 
 
 def test_unset_is_no_value_that_was_measured():

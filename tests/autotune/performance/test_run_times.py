@@ -126,7 +126,6 @@ def test_ratios_are_surer_than_times_where_the_level_is_unknown():
     model = fitted(known, here)
     ratio = model.ratio(cases(here, [1, 4, 16]), cases(here, [1]))
     assert ratio.mean == pytest.approx([0.0, -0.8 * np.log(4), -0.8 * np.log(16)], abs=0.15)
-    assert ratio.half[0] == 0.0
     assert (ratio.half[1:] < 0.4 * model.estimate(cases(here, [4, 16])).half).all()
 
 
@@ -315,6 +314,16 @@ def test_a_shape_tells_where_more_ranks_stop_to_pay():
     without = RunTimes.fit(known, (), here)
     off = np.abs(model.estimate(cases(here, far)).mean - true).max()
     assert off < 0.5 * np.abs(without.estimate(cases(here, far)).mean - true).max()
+
+
+def test_what_the_model_does_not_tell_apart_is_not_surely_equal():
+    here = setting("a", 100)
+    known = [Measured(here, {"np": count, "word": "a"}, 100.0 / count) for count in (1, 2)]
+    model = RunTimes.fit(known, (), here, strong_scaling("np", None))
+    one, other = (DesignMatrix.from_measurements([Measured(here, {"np": 2, "word": word}, 1.0)]) for word in "ab")
+    ratio = model.ratio(other, one)
+    assert ratio.mean[0] == pytest.approx(0.0)
+    assert ratio.half[0] > 0.1
 
 
 def test_two_values_and_a_shape_tell_a_time_on_many_ranks():
