@@ -282,10 +282,17 @@ class _Hidden:
         return np.asarray(grid[max(near.tolist(), key=lambda place: (grid[place, 0], -means[place]))])
 
     def _losses(self, mixtures: FloatArray) -> FloatArray:
-        """Return the mean loss of each mixture, (k, 5), on each label, (k, l)."""
+        """Return the mean loss of each mixture, (k, 5), on each label, (k, l).
+
+        If nothing is new and rows were hidden singly, each row counts as a label of its own: it is as new as the rows
+        of the setting that are asked for.
+        """
+        new = self.sample.novelty
+        is_single = not new.respect and new.hides_single_rows
+        words = (np.arange(len(self.sample.y)) if is_single else new.labels).astype(str)
         of, labels = (
-            np.unique(words.astype(str), return_inverse=True)[1]
-            for words in (self.sample.table.groups["setting"], self.sample.novelty.labels)
+            np.unique(groups, return_inverse=True)[1]
+            for groups in (self.sample.table.groups["setting"].astype(str), words)
         )
         weights = self.sample.weights
         losses = []

@@ -316,6 +316,23 @@ def test_a_shape_tells_where_more_ranks_stop_to_pay():
     assert off < 0.5 * np.abs(without.estimate(cases(here, far)).mean - true).max()
 
 
+@pytest.mark.parametrize("worth", [1.4, 1.0])
+def test_the_runs_of_one_setting_show_whether_costs_are_all_that_counts(worth):
+    here = setting("a", 100)
+    shape = strong_scaling("np", None)
+    known = [
+        Measured(here, {"np": count, "flag": flag}, (100.0 / count + 1.0) * (worth if flag else 1.0))
+        for count in (1, 2, 3, 4, 6, 8, 12)
+        for flag in (True, False)
+    ]
+    model = RunTimes.fit(known, (), here, shape)
+    asked = [Measured(here, {"np": 5, "flag": flag}, 1.0) for flag in (True, False)]
+    ratio = model.ratio(DesignMatrix.from_measurements(asked[:1]), DesignMatrix.from_measurements(asked[1:]))
+    assert ratio.mean[0] == pytest.approx(np.log(worth), abs=0.1)
+    assert model.rests_on_costs is (worth == 1.0)
+    assert ("flag" in model.varied) is (worth != 1.0)
+
+
 def test_what_the_model_does_not_tell_apart_is_not_surely_equal():
     here = setting("a", 100)
     known = [Measured(here, {"np": count, "word": "a"}, 100.0 / count) for count in (1, 2)]
