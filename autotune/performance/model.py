@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from autotune.formatting import join_words
+from autotune.formatting import join_words, quantity
 from autotune.performance.expected_times import ExpectedTimes
 from autotune.performance.installation import (
     agree,
@@ -31,6 +31,7 @@ from autotune.performance.transfer.sources import Source, sources
 from autotune.performance.validity import Validity
 from autotune.records.limit import Limits
 from autotune.records.measurement import Measured, Setting, installation_of
+from autotune.statistics.ratio_words import times as ratio_words
 from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.shape import Shape
@@ -246,8 +247,23 @@ class _View:
         doubts += times.doubts_of(self._cases(indices[~is_known[indices]])) + self.validity.doubts(self.rows[indices])
         promising = self._is_sure(indices, gains) and not doubts
         reasons = self._reasons(times, int(indices[0]), sign)
-        grounds += tuple(self._unpredicted(times))
+        grounds += (*self._without_measurements(times, int(indices[0]), sign), *self._unpredicted(times))
         return self._prediction(proposals, grounds, doubts, promising=promising, reasons=reasons)
+
+    def _without_measurements(self, times: RunTimes, first: int, sign: float) -> Iterator[str]:
+        """Yield a sentence on what the costs alone say of the candidate `first`, which shows what was learnt."""
+        bare = times.without_measurements
+        if bare is None or not first or self.here.at(self.rows[[first]])[0] is not None:
+            return
+        case, default = self._cases(np.array([first])), self._cases(np.array([0]))
+        gain, metric = exp(-sign * float(bare.ratio(case, default).mean[0])), self.setting.metric
+        if isnan(gain):
+            return
+        value = bare.estimate(case)
+        middle, half = float(value.mean[0]), float(value.half[0])
+        known = Interval(exp(middle), exp(middle - half), exp(middle + half)).says_something
+        took = f", {quantity(exp(middle), metric)}" if known else ""
+        yield f"without measurements, the first would be expected to be {ratio_words(gain, metric)} the default{took}"
 
     def _unpredicted(self, times: RunTimes) -> Iterator[str]:
         """Yield a sentence on the parameters that costs do not depend on, if times are predicted from these alone."""

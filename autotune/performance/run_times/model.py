@@ -433,6 +433,11 @@ class RunTimes:
         stated = {name: {str(value) for value in column.tolist()} for name, column in self.known.items()}
         return self.reads | {name for name, values in stated.items() if len(values - {"None", "nan"}) > 1}
 
+    @property
+    def without_measurements(self) -> "RunTimes | None":
+        """The model by what is known of the program's costs before any measurement; None if nothing is known."""
+        return self._of_costs((), self.reader, self.setting) if self.known else None
+
     def estimate(self, cases: DesignMatrix) -> Estimate:
         """Return the expected logarithms of the metric for cases of the setting, (n,)."""
         parts = list(self._predict(cases))

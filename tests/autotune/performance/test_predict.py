@@ -17,6 +17,7 @@ from launchers.local import local_launcher
 from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.scaling import strong_scaling
+from objectives.shapes.shape import Shape, Term
 
 TOOK = Metric("took_s", "s", kind="time")
 STUDY = StudyFile.model_validate(
@@ -492,6 +493,19 @@ def test_a_parameter_without_a_predicted_effect_keeps_values_that_were_measured(
     alike = {one.configuration["z"]: one.value for one in found.proposals if one.configuration["x"] == 2}
     assert alike[3].value == pytest.approx(5.0, rel=0.1)
     assert all(one.value.low < 0.95 * one.value.high for one in found.proposals)
+
+
+def test_what_was_learnt_is_said_by_what_the_costs_alone_would_say(asked):
+    shape = Shape((Term("computing", "1 / x", 100.0, 0.2), Term("messages", "x - 1", 0.01, 2.0)), level=0.2)
+    shaped = replace(asked, plan=replace(asked.plan, shape=shape))
+    lines = [line for line in predict(shaped, [], 3).grounds if line.startswith("without measurements")]
+    assert lines == []
+    here = [Measured(asked.setting, {"x": x, "y": 1, "z": 2}, 100.0 / x + 2.0 * (x - 1)) for x in (1, 4, 16)]
+    found = predict(shaped, here, 1)
+    assert 4 < found.proposals[0].configuration["x"] < 13
+    (line,) = [line for line in found.grounds if line.startswith("without measurements")]
+    assert "times as fast as the default, " in line
+    assert line.endswith(" s")
 
 
 @pytest.mark.parametrize(
