@@ -84,7 +84,8 @@ class LoadSearch:
         judge: The path of a program of our own that reads the output of a load and says which limit it breaks.
         options: What the judge needs, as JSON.
         files: The files that a load writes and that its figures are read from.
-        shift: By what part of its finest step the grid of loads is shifted, from -0.5 to 0.5.
+        start: A value near which the highest load may be; None if nothing is known.
+        shift: By what part of the spread of chance all loads are shifted, from -0.5 to 0.5.
     """
 
     name: str
@@ -93,6 +94,7 @@ class LoadSearch:
     judge: str
     options: str
     files: tuple[str, ...] = ()
+    start: float | None = None
     shift: float = 0.0
 
 

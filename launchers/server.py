@@ -27,12 +27,14 @@ from os import PathLike
 from typing import Any, NoReturn
 
 if __name__ != "__main__":
+    from launchers.highest_load import highest_load, next_load, reported_load
     from launchers.process_tree import descendants, start_time
     from launchers.shared_memory import JobSharedMemory
     from launchers.steps import IGNORED_BY_PYTHON, end_as
 else:
     # Started by path and isolated, so Python does not search the folder of this file.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from highest_load import highest_load, next_load, reported_load  # type: ignore[import-not-found, no-redef]
     from process_tree import descendants, start_time  # type: ignore[import-not-found, no-redef]
     from shared_memory import JobSharedMemory  # type: ignore[import-not-found, no-redef]
     from steps import IGNORED_BY_PYTHON, end_as  # type: ignore[import-not-found, no-redef]
@@ -50,9 +52,6 @@ STEPS_LOG = "warm-up.log"
 PORT = "port"
 """The name of the port that a run gives to its server: `{port}` in a study file."""
 
-LOADS = 6
-"""The most different loads of a search; those that break their limits run twice."""
-
 _HERE = "localhost"
 _FIRST_PORT = 10_240
 _LOG_TICK_S = 0.5
@@ -60,7 +59,6 @@ _PAUSES_S = (0.01, 0.1)  # between two looks for readiness: the first, and the l
 _PROBE_S = 5.0
 _KILL_PATIENCE_S = 30.0
 _SETTLE_S = 0.5  # a load that fails because its server dies may end first
-_FINE = 1.01  # a bracket of loads as narrow as this is not divided further
 _LINE_CHARACTERS = 10_000
 _CHUNK_BYTES = 2**22
 _ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
@@ -78,8 +76,8 @@ def read_record(folder: PathLike[str]) -> dict[str, Any]:
 
     Its keys are `phase` (how far the run came: start, warm-up, load), `started_s` (the seconds before the first load),
     `load_s` (those of the load, or of the one that is reported), `failure` (None, or `code`, `message` and `exit_code`
-    of a server that failed), `loads` (those of a search) and `reported` (the position of the load whose output is that
-    of the job).
+    of a server that failed), `loads` (those of a search), `highest` (what it found) and `reported` (the position of the
+    load whose output is that of the job).
 
     Raises:
         OSError: It cannot be read.
@@ -101,38 +99,6 @@ def fill_in(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(mark_of(name), value)
     return text
-
-
-def next_load(low: float, high: float, kept: Mapping[float, bool], left: int, shift: float = 0.0) -> float | None:
-    """Return the next load to run in the search for the highest that keeps its limits; None at its end.
-
-    The search halves the ratio of the highest load that has kept them to the lowest above it that has not. The ends are
-    run last, and only if all others were on one side, so that most configurations need no load for them.
-
-    Args:
-        low: The lowest load.
-        high: The highest load; both are whole numbers if only these are to be tried.
-        kept: Whether a load has kept its limits.
-        left: How many other loads may still run.
-        shift: By what part of its finest step the grid of loads is shifted, from -0.5 to 0.5.
-    """
-    bottom = max((load for load, is_kept in kept.items() if is_kept), default=None)
-    top = min((load for load, is_kept in kept.items() if not is_kept), default=None)
-    if left <= 0 or top == low or bottom == high:
-        return None
-    shifted = (high / low) ** (shift / 2**LOADS)
-    at, over = low * shifted if bottom is None else bottom, high * shifted if top is None else top
-    middle: float = math.sqrt(at * over)
-    if isinstance(low, int) and isinstance(high, int):
-        middle = round(middle)
-        is_open = at < middle < over
-    else:
-        is_open = over / at > _FINE
-    if is_open and (left > 1 or (bottom is not None and top is not None)):
-        return middle
-    if top is None and bottom is not None:
-        return high
-    return low if bottom is None else None
 
 
 class _ServerFailedError(Exception):
@@ -314,17 +280,13 @@ class _Run:
             raise _ServerFailedError("server-died", f"{_ending(code)} during {what}", code)
 
     def _find_highest(self, search: dict[str, Any]) -> int:
-        """Run several loads; make the highest that keeps its limits that of the job, or the lowest if none does.
-
-        A load breaks its limits only if it does so twice: otherwise a moment's disturbance would send the whole search
-        below it.
-        """
+        """Search for the highest load that keeps its limits; return the exit code of the load that is reported."""
+        judged: dict[str, Any] = {}
         loads: list[dict[str, Any]] = []
         self.record["loads"] = loads
-        kept: dict[float, bool] = {}
-        tried: set[float] = set()
-        low, high, shift = search["low"], search["high"], search["shift"]
-        while (load := next_load(low, high, kept, LOADS - len(kept), shift)) is not None:
+        kept: list[tuple[float, bool]] = []
+        low, high, start = search["low"], search["high"], search["start"]
+        while (load := next_load(low, high, kept, start, search["shift"])) is not None:
             number = len(loads) + 1
             self._values[search["name"]] = f"{load:.6g}" if isinstance(load, float) else str(load)
             self._write_files()
@@ -334,17 +296,14 @@ class _Run:
             exit_code, load_s = self._run_load([output_of(number, name) for name in ("stdout", "stderr")])
             judged = self._judge(number, exit_code)
             loads.append({search["name"]: load, "exit_code": exit_code, "load_s": load_s, **judged})
+            kept.append((load, judged["breaks"] is None))
             if "is_lost" in judged:
-                kept = {load: False}
                 break
-            if judged["breaks"] is None or load in tried:
-                kept[load] = judged["breaks"] is None
-            tried.add(load)
             for name in search["files"]:
                 with suppress(FileNotFoundError):
                     os.rename(name, output_of(number, name))
-        best = max((load for load, is_kept in kept.items() if is_kept), default=min(kept))
-        reported = max(i for i, one in enumerate(loads) if one[search["name"]] == best)
+        highest = highest_load(low, high, kept, start)
+        reported = len(kept) - 1 if "is_lost" in judged else reported_load(kept, highest)
         for name, target in (("stdout", 1), ("stderr", 2)):
             with open(output_of(reported + 1, name), "rb") as file:
                 while chunk := file.read(_CHUNK_BYTES):
@@ -352,7 +311,7 @@ class _Run:
         for name in search["files"]:
             with suppress(FileNotFoundError):
                 os.rename(output_of(reported + 1, name), name)
-        self.record |= {"reported": reported, "load_s": loads[reported]["load_s"]}
+        self.record |= {"highest": highest, "reported": reported, "load_s": loads[reported]["load_s"]}
         return int(loads[reported]["exit_code"])
 
     def _judge(self, number: int, exit_code: int) -> dict[str, Any]:

@@ -283,6 +283,7 @@ class Context:
         steps: The step after which a training should stop.
         checkpoint: The folder from which a training resumes and in which it keeps its state.
         seed: The seed of programs that draw random numbers.
+        known: The metrics of an earlier run of the study, for a search within a run to begin there; empty without one.
     """
 
     folder: Path
@@ -291,6 +292,7 @@ class Context:
     steps: int | None = None
     checkpoint: Path | None = None
     seed: int = 0
+    known: Mapping[str, float] = field(default_factory=dict)
 
 
 ProgressReader = Callable[[str], Progress | None]

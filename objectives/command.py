@@ -127,7 +127,7 @@ class CommandObjective:
             resources=Resources(cores, nodes, gpus, context.cpus, threads_per_core=threads_per_core),
             time_limit_s=context.time_limit_s,
             prepare=prepare,
-            server=None if server is None else make_server(options, server, configuration, late_files),
+            server=None if server is None else make_server(options, server, configuration, late_files, context.known),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
             tuned=_names_filled_in(options),

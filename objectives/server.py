@@ -139,9 +139,21 @@ def _names(text: str) -> set[str]:
 
 
 def make_server(
-    options: CommandOptions, server: ServerOptions, values: Configuration, files: tuple[str, ...]
+    options: CommandOptions,
+    server: ServerOptions,
+    values: Configuration,
+    files: tuple[str, ...],
+    known: Mapping[str, float],
 ) -> Server:
-    """Return the server of a run; `files` are those with values that only the run knows."""
+    """Return the server of a run.
+
+    Args:
+        options: The options of the command.
+        server: Those of its server.
+        values: The configuration, with the seed of the run.
+        files: The files with values that only the run knows.
+        known: The metrics of an earlier run.
+    """
     highest = server.highest
     environment = {name: fill_in(text, values) for name, text in server.environment.items()}
     kind, text = server.ready.sign
@@ -165,7 +177,8 @@ def make_server(
             judge=str(Path(__file__).with_name("load_judge.py")),
             options=json.dumps({"load": _reading_of(options), "highest": highest.model_dump(by_alias=True)}),
             files=tuple(dict.fromkeys(file for _, file in _files_of_loads(options))),
-            # Without it all pairs of a verdict would stop at the same loads, and look surer than a step of the search.
+            # Without it all pairs of a verdict would run the same loads, and look surer than a search is.
+            start=known.get(highest.name),
             shift=(int(values[SEED]) * _GOLDEN + 0.5) % 1.0 - 0.5,
         ),
     )
@@ -235,20 +248,19 @@ def _phase_words(record: Mapping[str, Any]) -> str | None:
 
 
 def highest_load(record: Mapping[str, Any], highest: HighestOptions) -> float:
-    """Return the highest load that kept the limits.
+    """Return the highest load that keeps the limits.
 
     Raises:
-        InvalidResult: None did.
+        InvalidResult: No load did.
     """
     loads = record.get("loads") or []
     if not loads:
         msg = "the run left no record of its loads"
         raise InvalidResult(msg, code="no-load")
     reported = loads[record["reported"]]
-    value = float(reported[highest.name])
     if reported["breaks"] is None:
-        return value
-    msg = f"{reported['breaks']}, at {highest.name} = {value:g}, the lowest load"
+        return float(record["highest"])
+    msg = f"{reported['breaks']}, at {highest.name} = {reported[highest.name]:g}, the lowest load"
     raise InvalidResult(msg, code=NO_LOAD_KEPT)
 
 

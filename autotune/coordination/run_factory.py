@@ -1,5 +1,6 @@
 """The run factory prepares the job of a run in a folder of its own."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,6 +47,7 @@ class RunFactory:
         cap: Cap | None = None,
         segment: Segment | None = None,
         seed: int = 0,
+        known: Mapping[str, float] | None = None,
     ) -> Task:
         """Return the run of a configuration, prepared in an empty folder; without a `segment`, a whole run."""
         segment = segment or self.whole
@@ -55,6 +57,7 @@ class RunFactory:
             steps=segment.steps if segment else None,
             checkpoint=segment.checkpoint if segment else None,
             seed=seed,
+            known=known or {},
         )
         try:
             job = replace(self.objective.job(configuration, context), name=name)

@@ -58,6 +58,7 @@ class RunManager:
         nodes: The nodes on which runs can be placed.
         halves: The cores of two runs side by side.
         mark: The study's mark, for results that its storage does not take.
+        known: The metrics of the first complete run, mostly one of the default: where runs that search begin.
         in_flight: Started runs by name.
     """
 
@@ -76,12 +77,19 @@ class RunManager:
     nodes: Nodes = field(default_factory=Nodes)
     halves: Halves = field(default_factory=Halves)
     mark: str = ""
+    known: Mapping[str, float] = field(default_factory=dict)
     in_flight: dict[str, RunInFlight] = field(default_factory=dict)
 
     def for_objective(self, objective: Objective) -> Self:
-        """Return a manager of another objective's runs, which learns separately how slow they are."""
+        """Return a manager of another objective's runs, which learns about them separately."""
         gate = replace(self.gate, walltimes=WallTimes(self.gate.walltimes.site_s))
-        return replace(self, factory=replace(self.factory, objective=objective), gate=gate)
+        return replace(self, factory=replace(self.factory, objective=objective), gate=gate, known={})
+
+    def learn(self, outcome: Outcome, cores: int) -> None:
+        """Learn from a run, of this session or an earlier one, how long runs take and what they measure."""
+        self.gate.learn(outcome, cores)
+        if outcome.complete and not self.known:
+            self.known = outcome.metrics
 
     def prepare(  # noqa: PLR0913  by keyword
         self,
@@ -113,6 +121,7 @@ class RunManager:
             cap=cap,
             segment=segment,
             seed=seed,
+            known=self.known,
         )
         return PlannedRun(task, purpose)
 
@@ -200,7 +209,7 @@ class RunManager:
 
     def _take_back(self, run: RunInFlight, outcome: Outcome) -> Run:
         self.in_flight.pop(run.name, None)
-        self.gate.learn(outcome, run.task.job.resources.cores)
+        self.learn(outcome, run.task.job.resources.cores)
         self.nodes.learn(run, outcome)
         self.pool.give_back(run.task.job.resources)
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)

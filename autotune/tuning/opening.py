@@ -284,8 +284,6 @@ def open_run_manager(opened: Opened) -> Iterator[RunManager]:
             walltimes=WallTimes(None if settings.queue is None else settings.queue.site.walltime_s),
         )
         stored = opened.store.runs()
-        for run in stored:
-            gate.learn(run.outcome, run.cores)
         registry = RunRegistry(resources.executor, leases, place.scheduler)
         flavour, session, mark = settings.launcher.flavour, opened.facts.to_dict(), opened.store.mark
         if place.in_folders:
@@ -294,6 +292,8 @@ def open_run_manager(opened: Opened) -> Iterator[RunManager]:
         manager = RunManager(
             resources.executor, resources.pool, factory, gate, registry, display, flavour, session, mark=mark
         )
+        for run in stored:
+            manager.learn(run.outcome, run.cores)
         manager.cleaner = cleaning if place.in_folders else None
         judge = Disturbances.of(study.noise, opened.store.definition.target, stored, display.line, expected_runs(study))
         manager.disturbances = judge

@@ -55,6 +55,23 @@ def test_a_run_of_an_input_of_weight_0_is_resumed_not_made_again(manager):
     assert manager.executor.ended_jobs == []
 
 
+def test_later_runs_know_what_the_first_complete_run_measured(tmp_path):
+    class Searching(PaperObjective):
+        def job(self, configuration, context):
+            known.append(dict(context.known))
+            return super().job(configuration, context)
+
+    known: list[dict[str, float]] = []
+    manager = managed(PaperExecutor(bowl), tmp_path)
+    manager.factory = replace(manager.factory, objective=Searching())
+    for outcome in (None, failed(FailureKind.TIMED_OUT), took(3.0), took(5.0)):
+        if outcome is not None:
+            manager.learn(outcome, 1)
+        manager.prepare(1, Purpose({"np": 4}, 1, TUNING), "00001")
+    assert known == [{}, {}, took(3.0).metrics, took(3.0).metrics]
+    assert manager.for_objective(PaperObjective()).known == {}
+
+
 def test_a_job_of_another_configuration_is_ended_and_the_run_is_made(manager):
     planned = manager.prepare(0, Purpose({"np": 2}, 1, LEFT.series), NAME)
     assert planned.task.job_id is None

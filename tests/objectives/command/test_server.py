@@ -17,10 +17,11 @@ from autotune.batch.job_script import JobScript, job_script
 from autotune.execution.task import Task, describe_job, job_from_description, run_task
 from launchers import STDOUT, EndReason, JobState, JobStatus, Usage
 from launchers import server as driver
+from launchers.highest_load import LOADS
 from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.server import LOADS, SERVER_FILE, SERVER_LOG, STEPS_LOG, next_load
+from launchers.server import SERVER_FILE, SERVER_LOG, STEPS_LOG
 from objectives.base import AT_END, Context, FailureKind, InfrastructureError, Output, PlanError
 from objectives.command import plan
 from tests.launchers.jobs import wait_for
@@ -285,15 +286,14 @@ def test_the_highest_load_that_keeps_its_limits_is_found(tmp_path, capacity, hig
     assert outcome.complete, outcome.message
     assert list(outcome.metrics) == ["rate", "p99_ms", "asked"]
     loads = outcome.details["loads"]
-    assert len({load["rate"] for load in loads}) <= LOADS
-    tried = sorted(load["rate"] for load in loads)
-    assert all(tried.count(load["rate"]) == 1 + (load["breaks"] is not None) for load in loads)
-    assert outcome.metrics["rate"] == max(rate for rate in tried if rate <= highest) >= 0.75 * highest
-    assert outcome.metrics["p99_ms"] == pytest.approx(10 * outcome.metrics["rate"] / capacity)
+    assert len(loads) <= LOADS
     assert all((load["breaks"] is None) == (load["rate"] <= highest) for load in loads)
+    assert 0.8 * highest <= outcome.metrics["rate"] <= highest
+    kept = min((load for load in loads if load["breaks"] is None), key=lambda load: highest - load["rate"])
+    assert outcome.metrics["p99_ms"] == pytest.approx(10 * kept["rate"] / capacity)
     assert (outcome.remark == AT_END) == (highest == 64), "the highest of all loads is only a lower bound"
-    kept = (tmp_path / STDOUT).read_text()
-    assert kept.startswith(f"rate {outcome.metrics['rate']:g}\n"), "the output is that of the load that is reported"
+    output = (tmp_path / STDOUT).read_text()
+    assert output.startswith(f"rate {kept['rate']:g}\n"), "the output is that of the load that is reported"
     assert (tmp_path / f"load-{len(loads)}.stdout").read_text().startswith(f"rate {loads[-1]['rate']}\n")
 
 
@@ -315,7 +315,7 @@ def test_a_load_that_fails_in_a_search_breaks_the_limits_but_one_that_is_killed_
 def test_a_load_that_breaks_the_limits_once_by_chance_is_not_too_high(tmp_path):
     outcome = outcome_of(tmp_path, "{rate}", "stumbles", highest=HIGHEST)
     loads = outcome.details["loads"]
-    assert [(load["rate"], load["breaks"] is None) for load in loads[:2]] == [(8, False), (8, True)], outcome.message
+    assert (loads[0]["rate"], loads[0]["breaks"] is None) == (8, False), outcome.message
     assert outcome.metrics["rate"] > 8
 
 
@@ -331,45 +331,28 @@ def test_a_search_keeps_the_files_of_its_loads_apart(tmp_path):
     ).objective
     job = objective.job({"mode": "serves", "capacity": 1}, Context(tmp_path))
     outcome = run_task(Task(0, job, objective), LocalLauncher())
-    assert outcome.metrics["rate"] == outcome.metrics["p99_ms"] <= 20, outcome.message
+    assert outcome.metrics["p99_ms"] <= 20, outcome.message
     assert len(list(tmp_path.glob("load-*.out.json"))) == len(outcome.details["loads"]) - 1
 
 
-@pytest.mark.parametrize("shift", [0.0, -0.5, -0.1, 0.3, 0.5])
-@pytest.mark.parametrize("low_high", [(1, 64), (1.0, 64.0), (100, 100000), (1, 2), (5, 6)])
-def test_the_search_brackets_every_limit_with_few_loads(low_high, shift):
-    low, high = low_high
-    for limit in [low * (high / low) ** (part / 50) * 0.9999 for part in range(-2, 54)]:
-        kept = {}
-        while (load := next_load(low, high, kept, LOADS - len(kept), shift)) is not None:
-            assert load not in kept
-            assert low <= load <= high
-            assert isinstance(load, float) or isinstance(low, int)
-            kept[load] = load <= limit
-        found = max((load for load, good in kept.items() if good), default=None)
-        over = min((load for load, good in kept.items() if not good), default=None)
-        assert len(kept) <= LOADS
-        if limit < low:
-            assert over == low
-        elif limit >= high:
-            assert found == high
-        elif over is not None and found is not None:
-            assert over / found <= (high / low) ** (1 / 2 ** (LOADS - 2)) or over - found == 1
-
-
-def test_pairs_of_a_verdict_do_not_all_stop_at_the_same_loads():
-    limit, found = 20.0, []
+def test_pairs_of_a_verdict_do_not_all_run_the_same_loads():
     objective = planned("{rate}", highest={**HIGHEST, "from": 1.0, "to": 64.0}).objective
-    for seed in range(40):
-        job = objective.job({"mode": "serves", "capacity": 1}, Context(Path(), seed=seed))
-        kept = {}
-        while (load := next_load(1.0, 64.0, kept, LOADS - len(kept), job.server.search.shift)) is not None:
-            kept[load] = load <= limit
-        found.append(max(load for load, good in kept.items() if good))
-    step = 64 ** (1 / 2**LOADS)
-    assert found[0] == pytest.approx(step ** int(math.log(limit, step))), "tuning searches one grid"
-    assert len(set(found)) == 40
-    assert math.prod(found) ** (1 / 40) == pytest.approx(limit / step**0.5, rel=0.005), "half a step low on average"
+    jobs = [objective.job({"mode": "serves", "capacity": 1}, Context(Path(), seed=seed)) for seed in range(40)]
+    shifts = [job.server.search.shift for job in jobs]
+    assert shifts[0] == 0, "tuning runs the same ones"
+    assert len(set(shifts)) == 40
+    assert -0.5 <= min(shifts) < -0.4 < 0.4 < max(shifts) <= 0.5
+
+
+def test_a_search_begins_near_what_an_earlier_run_of_the_study_found(tmp_path):
+    objective = planned("{rate}", highest=HIGHEST).objective
+    for known, first in (({}, {8}), ({"p99_ms": 2.0, "rate": 40.0}, set(range(33, 42)))):
+        folder = tmp_path / str(len(known))
+        folder.mkdir()
+        job = objective.job({"mode": "serves", "capacity": 18}, Context(folder, known=known))
+        outcome = run_task(Task(0, job, objective), LocalLauncher())
+        assert outcome.details["loads"][0]["rate"] in first, outcome.message
+        assert 0.8 * 36 <= outcome.metrics["rate"] <= 40
 
 
 def test_the_names_that_only_a_run_knows_are_no_parameters():
