@@ -4,7 +4,7 @@
 
 Requests arrive at random times (a Poisson process), however busy the server is. Prompts are random tokens, so that no
 two begin alike. Answers are streamed, and each must have as many tokens as were asked for. Latencies begin when a
-request was due: waiting in line counts. AUTOTUNE_SEED seeds arrivals, lengths and tokens.
+request was due: waiting in line counts. AUTOTUNE_SEED and the rate seed arrivals, lengths and tokens.
 
 - TTFT, time to first token: until the first token.
 - TPOT, time per output token: from the first to the last token, for each token after the first.
@@ -88,8 +88,12 @@ class Request:
 
 
 def draw_requests(given: argparse.Namespace, seed: int) -> list[Request]:
-    """Return a load: exactly `rate * seconds` requests, whose times are independent and uniform (a Poisson process)."""
-    drawn = random.Random(seed)
+    """Return a load: exactly `rate * seconds` requests, whose times are independent and uniform (a Poisson process).
+
+    Each rate has times and requests of its own: a search over rates then averages over several, and is not that of the
+    one burst that all of its loads had.
+    """
+    drawn = random.Random(f"{seed} {given.rate:.6g}")
     due = sorted(drawn.uniform(0.0, given.seconds) for _ in range(max(1, round(given.rate * given.seconds))))
     first, last = given.tokens
     return [
