@@ -27,6 +27,7 @@ from autotune.execution.run_folder import mark_unread
 from autotune.execution.segments import Segment
 from autotune.execution.task import CUT_SHORT, NO_PLACE, PREEMPTED, REFUSED, REFUSED_ALL, describe_job
 from autotune.records.outcome import DISTURBED, Outcome
+from autotune.records.series import Series
 from autotune.records.study import Purpose, Run
 from autotune.storage.study_store import StudyStore
 from launchers.mpi import MpiFlavour
@@ -58,7 +59,7 @@ class RunManager:
         nodes: The nodes on which runs can be placed.
         halves: The cores of two runs side by side.
         mark: The study's mark, for results that its storage does not take.
-        known: The metrics of the first complete run, mostly one of the default: where runs that search begin.
+        known: The metrics of the first run that counts, one of the default: where runs that search begin.
         in_flight: Started runs by name.
     """
 
@@ -85,10 +86,10 @@ class RunManager:
         gate = replace(self.gate, walltimes=WallTimes(self.gate.walltimes.site_s))
         return replace(self, factory=replace(self.factory, objective=objective), gate=gate, known={})
 
-    def learn(self, outcome: Outcome, cores: int) -> None:
+    def learn(self, outcome: Outcome, cores: int, series: Series) -> None:
         """Learn from a run, of this session or an earlier one, how long runs take and what they measure."""
         self.gate.learn(outcome, cores)
-        if outcome.complete and not self.known:
+        if outcome.complete and series.is_tuning and not self.known:
             self.known = outcome.metrics
 
     def prepare(  # noqa: PLR0913  by keyword
@@ -209,7 +210,7 @@ class RunManager:
 
     def _take_back(self, run: RunInFlight, outcome: Outcome) -> Run:
         self.in_flight.pop(run.name, None)
-        self.learn(outcome, run.task.job.resources.cores)
+        self.learn(outcome, run.task.job.resources.cores, run.purpose.series)
         self.nodes.learn(run, outcome)
         self.pool.give_back(run.task.job.resources)
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)

@@ -293,7 +293,7 @@ def open_run_manager(opened: Opened) -> Iterator[RunManager]:
             resources.executor, resources.pool, factory, gate, registry, display, flavour, session, mark=mark
         )
         for run in stored:
-            manager.learn(run.outcome, run.cores)
+            manager.learn(run.outcome, run.cores, run.series)
         manager.cleaner = cleaning if place.in_folders else None
         judge = Disturbances.of(study.noise, opened.store.definition.target, stored, display.line, expected_runs(study))
         manager.disturbances = judge

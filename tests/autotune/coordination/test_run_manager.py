@@ -55,7 +55,7 @@ def test_a_run_of_an_input_of_weight_0_is_resumed_not_made_again(manager):
     assert manager.executor.ended_jobs == []
 
 
-def test_later_runs_know_what_the_first_complete_run_measured(tmp_path):
+def test_later_runs_know_what_the_first_run_that_counts_measured(tmp_path):
     class Searching(PaperObjective):
         def job(self, configuration, context):
             known.append(dict(context.known))
@@ -66,7 +66,7 @@ def test_later_runs_know_what_the_first_complete_run_measured(tmp_path):
     manager.factory = replace(manager.factory, objective=Searching())
     for outcome in (None, failed(FailureKind.TIMED_OUT), took(3.0), took(5.0)):
         if outcome is not None:
-            manager.learn(outcome, 1)
+            manager.learn(outcome, 1, TUNING)
         manager.prepare(1, Purpose({"np": 4}, 1, TUNING), "00001")
     assert known == [{}, {}, took(3.0).metrics, took(3.0).metrics]
     assert manager.for_objective(PaperObjective()).known == {}
