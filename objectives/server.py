@@ -177,8 +177,8 @@ def make_server(
             judge=str(Path(__file__).with_name("load_judge.py")),
             options=json.dumps({"load": _reading_of(options), "highest": highest.model_dump(by_alias=True)}),
             files=tuple(dict.fromkeys(file for _, file in _files_of_loads(options))),
-            # Without it all pairs of a verdict would run the same loads, and look surer than a search is.
             start=known.get(highest.name),
+            # Without it all pairs of a verdict would run the same loads, and look surer than a search is.
             shift=(int(values[SEED]) * _GOLDEN + 0.5) % 1.0 - 0.5,
         ),
     )
