@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
+from weakref import WeakMethod
 
 import sqlalchemy
 import sqlalchemy.exc
@@ -67,8 +68,15 @@ def writing_engine(url: str, **arguments: Any) -> Engine:  # noqa: ANN401  as `c
 
 def guard_file(engine: Engine, held: HeldFile) -> None:
     """Let each connection and each transaction of an engine first check that its SQLite file is still at its path."""
-    sqlalchemy.event.listen(engine, "do_connect", held.check)
     sqlalchemy.event.listen(engine, "begin", held.check)
+    # The engine's dialect has this listener, and SQLAlchemy's caches of statements keep the dialect after the engine.
+    check = WeakMethod(held.check)
+
+    def check_before_connecting(*_: object) -> None:
+        if (check_now := check()) is not None:
+            check_now()
+
+    sqlalchemy.event.listen(engine, "do_connect", check_before_connecting)
     held.used_by(engine)
     held.open_log()
 

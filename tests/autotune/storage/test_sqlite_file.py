@@ -1,5 +1,6 @@
 """A storage's file with SQLite's log: complete when its writers have ended, and readable in read-only folders."""
 
+import gc
 import os
 import resource
 import shutil
@@ -7,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +89,20 @@ def test_what_a_process_wrote_is_in_the_file_when_it_has_ended(tmp_path, end):
         )
         shutil.copy(path, tmp_path / "copy.db")
     assert len(open_stored_study(f"sqlite:///{tmp_path / 'copy.db'}", "paper").runs()) == 1
+
+
+def test_a_storage_that_nobody_uses_any_more_is_closed(tmp_path):
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "mine", definition(SPACE))
+    add_trial(store, SPACE, SPACE.default(), took(2.0))
+    assert open_below(tmp_path)
+    del store
+    gc.collect()
+    assert open_below(tmp_path) == []
+
+
+def open_below(folder):
+    found = map(os.path.realpath, Path("/proc/self/fd").iterdir())
+    return [path for path in found if path.startswith(str(folder))]
 
 
 def test_who_reads_leaves_nothing_beside_the_file(folder):
