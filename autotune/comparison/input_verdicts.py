@@ -40,9 +40,9 @@ class InputVerdict:
 
 def input_verdicts(verdict: Verdict, inputs: Sequence[MixedInput]) -> tuple[InputVerdict, ...]:
     """Return the verdict on each input that has enough pairs; empty for a study of one input."""
-    of = verdict.inputs
     known = (
-        (one, known_interval(of.get(one.name, ()), one.target, verdict.confidence, verdict.unknown)) for one in inputs
+        (one, known_interval(verdict.inputs.get(one.name, ()), one.target, verdict.confidence, verdict.unknown))
+        for one in inputs
     )
     return tuple(InputVerdict(one.name, one.share, interval) for one, interval in known if interval is not None)
 
