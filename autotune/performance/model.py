@@ -237,10 +237,10 @@ class _View:
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
         default_case, cases = self._cases(np.array([0])), self._cases(indices)
         ratio = times.ratio(cases, default_case)
-        off = self._off(times, indices) - self._off(times, np.array([0]))
+        *off, default_off = self._off(times, np.append(indices, 0))
         gains: Gains = [
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide), ratio.share)
-            for middle, wide in zip((ratio.mean + off).tolist(), ratio.half.tolist(), strict=True)
+            for middle, wide in zip((ratio.mean + off - default_off).tolist(), ratio.half.tolist(), strict=True)
         ]
         indices, gains = self._with_caution(indices, gains)
         proposals = self._proposals(indices, gains)
@@ -360,8 +360,8 @@ class _View:
     def _off(self, times: RunTimes, indices: Places) -> FloatArray:
         """Return how far the values measured here lie above the predicted ones, (n,), as medians of logarithms.
 
-        Of candidates at `indices`, measured ones count that have the same values of the parameters whose effect `times`
-        does not predict; if there are none, all.
+        For a candidate at `indices`, it is the median over measured configurations with the same values of the
+        parameters whose effect `times` does not predict, or else over all measured ones.
         """
         found = np.zeros(len(indices))
         if self.here.best is None:
