@@ -19,13 +19,13 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
-from threadpoolctl import ThreadpoolController
 
 from autotune.records.limit import Limits
 from autotune.search.distributions import distributions_of
 from autotune.search.guidance.earlier_values import EarlierValues
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import PriorMean
+from autotune.statistics.one_thread import one_thread
 from autotune.storage.observation import Observation, observation_of
 from autotune.storage.readable_study import ABANDONED
 from spaces import Configuration, Space
@@ -84,13 +84,6 @@ class Proposer(BaseSampler):
         # Threads share a sampler, and a trial exists before its parameters are stored, so remember what was proposed.
         self._lock = threading.RLock()
         self._proposed: dict[tuple[str, int], Mapping[str, Any]] = {}
-
-    @cached_property
-    def _threads(self) -> ThreadpoolController:
-        """The control over the threads of NumPy and SciPy, which finds only libraries that are loaded."""
-        import scipy.linalg  # noqa: F401, PLC0415  slow to import, and the default is proposed without it
-
-        return ThreadpoolController()
 
     @property
     def limits(self) -> Limits:
@@ -191,8 +184,7 @@ class Proposer(BaseSampler):
         """
         if not len(history.rows):
             return dict(self.space.default())
-        # Use one thread: the cores belong to the running trials, and small matrices gain nothing from more.
-        with self._lock, self._threads.limit(limits=1):
+        with self._lock, one_thread():
             # Seed with the number of known trials, not with the trial's number, which abandoned trials use up too.
             rng = np.random.default_rng([self.seed, history.trials])
             predicted = self._predictions_left(history)

@@ -33,6 +33,7 @@ from autotune.performance.run_times.novelty import (
 )
 from autotune.records.measurement import Measured, Setting, hardware
 from autotune.statistics.gaussian_process import above_bound
+from autotune.statistics.one_thread import one_thread
 from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, FloatArray, column_of
 
@@ -385,6 +386,13 @@ class RunTimes:
 
         The result is None with fewer than six values, unless the program's costs are known.
         """
+        with one_thread():
+            return cls._fitted(measured, rules, setting, shape)
+
+    @classmethod
+    def _fitted(
+        cls, measured: Sequence[Measured], rules: Sequence[str], setting: Setting, shape: Shape | None
+    ) -> "RunTimes | None":
         setting, *known = _by_hardware([setting, *(row.setting for row in measured)])
         rows = [replace(row, setting=one) for row, one in zip(measured, known, strict=True) if _is_of(row, setting)]
         values = [row for row in rows if row.value is not None]
