@@ -23,7 +23,7 @@ from autotune.performance.installation import (
 )
 from autotune.performance.measured_here import MeasuredHere, is_here, value_of
 from autotune.performance.recognition import unify_names
-from autotune.performance.regression.prediction import Estimate, Interval, Prediction, Proposal
+from autotune.performance.regression.prediction import WIDEST, Estimate, Interval, Prediction, Proposal
 from autotune.performance.regression.table import DesignMatrix
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.transfer.model import Transfer, transfer
@@ -427,6 +427,7 @@ class _View:
             reasons=reasons,
             default_runs=default.measured_runs,
             layout=registry.layout(self.setting.program, proposals[0].configuration, self._facts) if proposals else (),
+            widest=WIDEST if self.times is None else self.times.widest,
         )
 
     def _proposals(self, indices: Places, gains: Gains) -> tuple[Proposal, ...]:

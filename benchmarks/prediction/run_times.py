@@ -50,19 +50,19 @@ _OF = {
 }
 _KNOWN = (0, 1, 3, 10)
 _LEAST_LEFT = 5
-_VAGUE = np.log(10.0)  # `predict` calls a value with a wider interval "not known"
 _SHAPES = {"llm": SHAPE, "gromacs": replace(strong_scaling("ranks", "threads"), inverse=True)}
 _CHOSE = CHOOSING_CARDS | CHOOSING_MODELS | CHOOSING_MACHINES
 
 
 @dataclass(frozen=True)
 class Said:
-    """Predictions of held-out rows: logarithms, half widths of intervals, and their promised shares, (n,)."""
+    """Predictions of held-out rows: logarithms, half widths and shares of intervals, and whether vague, (n,)."""
 
     rows: list[Measured]
     mean: FloatArray
     half: FloatArray
     share: FloatArray
+    vague: FloatArray
 
     @classmethod
     def of(cls, answers: Sequence[tuple[list[Measured], Estimate]]) -> "Said":
@@ -72,6 +72,7 @@ class Said:
             np.concatenate([found.mean for _, found in answers]),
             np.concatenate([found.half for _, found in answers]),
             np.concatenate([np.full(len(rows), found.share) for rows, found in answers]),
+            np.concatenate([2.0 * found.half > np.log(found.widest) for _, found in answers]),
         )
 
     @property
@@ -119,7 +120,7 @@ class Score:
             100.0 * float(np.mean(off <= said.half)) if said.half.any() else float("nan"),
             100.0 * float(said.share.mean()),
             float(np.exp(np.median(said.half))),
-            100.0 * float(np.mean(said.half > _VAGUE)),
+            100.0 * float(np.mean(said.vague)),
             100.0 * float(np.mean([loss for loss, _ in losses])) if losses else float("nan"),
             100.0 * float(np.mean([loss for _, loss in losses])) if losses else float("nan"),
         )
@@ -152,7 +153,7 @@ def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> Est
         places = np.array([place for place, row in enumerate(asked) if row.setting is one])
         found = replace(model, setting=one).estimate(DesignMatrix.from_measurements([asked[at] for at in places]))
         mean[places], half[places] = found.mean, found.half
-    return Estimate(mean, half, model.share)
+    return Estimate(mean, half, model.share, model.widest)
 
 
 def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:

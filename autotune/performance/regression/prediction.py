@@ -13,7 +13,7 @@ CONFIDENCE = 0.9
 """The share of cases in which an interval contains the true value, given enough cases to calibrate it."""
 
 # An interval whose ends are farther apart than this factor is useless to a user.
-_WIDEST = 100.0
+WIDEST = 100.0
 # The ends of a narrower interval would look equal to its value with three digits.
 _NARROW = 1.05
 
@@ -30,7 +30,11 @@ class Interval:
     @property
     def says_something(self) -> bool:
         """Whether the ends are near enough to each other to be useful."""
-        return self.high <= _WIDEST * self.low
+        return self.is_within(WIDEST)
+
+    def is_within(self, factor: float) -> bool:
+        """Whether the ends are at most this factor apart."""
+        return self.high <= factor * self.low
 
     def __str__(self) -> str:
         digits = 3 if self.high > _NARROW * self.low else 4
@@ -69,6 +73,7 @@ class Prediction:
             many times better it is than with that option as in the default.
         layout: How the first proposal divides the problem.
         default_runs: The number of runs of the default in the setting itself.
+        widest: The factor between the ends of an interval beyond which a predicted value counts as not known.
     """
 
     setting: Setting
@@ -81,6 +86,7 @@ class Prediction:
     reasons: tuple[tuple[str, float], ...] = ()
     default_runs: int = 0
     layout: tuple[str, ...] = ()
+    widest: float = WIDEST
 
     def is_unconfirmed(self, proposal: Proposal) -> bool:
         """Whether a speed-up only compares two measurements, one of them the best of many, without a verdict."""
@@ -114,44 +120,48 @@ class Prediction:
 
 
 def without_vague_values(prediction: Prediction) -> Prediction:
-    """Return a prediction without values whose intervals span orders of magnitude.
+    """Return a prediction without predicted values whose intervals are too wide; their order stays.
 
-    If the prediction rested on these values alone, it has no proposals: no configuration is then sure to beat the
+    If it rested on values that span orders of magnitude, it has no proposals: no configuration is then sure to beat the
     default.
     """
-    values = [prediction.default_value, *(proposal.value for proposal in prediction.proposals)]
-    vague = [value for value in values if value is not None and not value.says_something]
+    values = [(prediction.default_value, prediction.default_runs)]
+    values += [(proposal.value, proposal.measured_runs) for proposal in prediction.proposals]
+    vague = [value for value, runs in values if value is not None and _is_vague(value, runs, prediction.widest)]
     if not vague:
         return prediction
     metric, widest = prediction.setting.metric, max(vague, key=lambda value: value.high / value.low)
     low, high = quantity(widest.low, metric), quantity(widest.high, metric)
     doubt = f"{metric.name} is not known here: anything from {low} to {high} is possible"
-    proposals = tuple(
-        replace(proposal, value=_useful(proposal.value), speed_up=_useful(proposal.speed_up))
-        for proposal in prediction.proposals
-    )
-    first = proposals[0] if proposals else None
-    if first is None or first.value is not None or (first.speed_up is not None and first.speed_up.low > 1.0):
-        kept = proposals
-    else:
-        kept = ()
+    first = prediction.proposals[0] if prediction.proposals else None
+    says_nothing = first is not None and first.value is not None and not first.value.says_something
+    if first is not None and says_nothing and (first.speed_up is None or first.speed_up.low <= 1.0):
         doubt += (
             ", and no configuration is sure to beat the default, so this is no prediction; measure a few "
             "configurations there, or `autotune storage import` measurements of a similar machine and workload"
         )
+        prediction = replace(prediction, proposals=(), promising=False, reasons=(), layout=())
+    elif first is not None:
+        doubt += "; of configurations without a value, only the order is predicted"
+    default = prediction.default_value
+    if default is not None and _is_vague(default, prediction.default_runs, prediction.widest):
+        default = None
+    proposals = tuple(_without_vague_value(proposal, prediction.widest) for proposal in prediction.proposals)
+    return replace(prediction, default_value=default, proposals=proposals, doubts=(doubt, *prediction.doubts))
+
+
+def _is_vague(value: Interval, runs: int, widest: float) -> bool:
+    """Return whether a value that was not measured in any `runs` has an interval too wide to be useful."""
+    return not runs and not value.is_within(widest)
+
+
+def _without_vague_value(proposal: Proposal, widest: float) -> Proposal:
+    value, gain = proposal.value, proposal.speed_up
     return replace(
-        prediction,
-        default_value=_useful(prediction.default_value),
-        proposals=kept,
-        promising=prediction.promising and bool(kept),
-        doubts=(doubt, *prediction.doubts),
-        reasons=prediction.reasons if kept else (),
-        layout=prediction.layout if kept else (),
+        proposal,
+        value=None if value is not None and _is_vague(value, proposal.measured_runs, widest) else value,
+        speed_up=gain if gain is not None and gain.says_something else None,
     )
-
-
-def _useful(interval: Interval | None) -> Interval | None:
-    return interval if interval is not None and interval.says_something else None
 
 
 def _interval(interval: Interval | None) -> dict[str, float] | None:
@@ -168,11 +178,13 @@ class Estimate:
     """Logarithms of values, (n,), and half-widths, (n,), of intervals that contain them in a `share` of cases.
 
     If too few machines, builds or workloads are known to promise 90 %, the width is the one that covers all of them.
+    Values whose ends are more than a factor `widest` apart count as not known.
     """
 
     mean: FloatArray
     half: FloatArray
     share: float = CONFIDENCE
+    widest: float = WIDEST
 
     @property
     def deviations(self) -> FloatArray:

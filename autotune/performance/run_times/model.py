@@ -19,7 +19,7 @@ from scipy.special import stdtrit
 
 from autotune.performance.regression.cost_model import DRAWS, CostModel
 from autotune.performance.regression.learners import Forest, LogLinear, Trees
-from autotune.performance.regression.prediction import CONFIDENCE, Estimate, deviations_within
+from autotune.performance.regression.prediction import CONFIDENCE, WIDEST, Estimate, deviations_within
 from autotune.performance.regression.table import DesignMatrix, Places, Reader, Table, Words, informative_columns
 from autotune.performance.run_times.novelty import (
     Novelty,
@@ -38,6 +38,8 @@ from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, FloatArray, column_of
 
 _LEAST = 6
+# After a few values of its own, a setting's times are known within this factor, or not at all.
+_FEW, _KNOWN_WITHIN = 3, 3.0
 _ENOUGH = 10  # a setting with this number of values of its own is known as well as others
 # Hide at most this many rows: more take long and do not improve the calibration.
 _HIDDEN_FROM = 1_000
@@ -362,7 +364,7 @@ class RunTimes:
 
     Its main attributes: `doubts` are sentences on how the setting lies outside the measurements; with `abstains` it
     lies too far outside to predict a time; `grounds` says what the model was fitted on; intervals contain a `share` of
-    values.
+    values; `own` is the number of measured values of the setting, in the respect in which it is new.
     """
 
     setting: Setting
@@ -376,6 +378,7 @@ class RunTimes:
     doubts: tuple[str, ...]
     abstains: bool
     grounds: str
+    own: int
     share: float = CONFIDENCE
 
     @classmethod
@@ -423,12 +426,18 @@ class RunTimes:
             doubts=(f"{doubt}: predicted from what is known of its costs",),
             abstains=False,
             grounds=f"what is known of the costs of {setting.program}{f'; {count}' if values else ''}",
+            own=int(novelty([row.setting for row in values], setting).own.sum()),
         )
 
     @property
     def rests_on_costs(self) -> bool:
         """Whether it predicts by the program's costs alone."""
         return not self.learners.weights[1:].any()
+
+    @property
+    def widest(self) -> float:
+        """The factor between the ends of an interval beyond which a value counts as not known."""
+        return _KNOWN_WITHIN if self.own >= _FEW else WIDEST
 
     @property
     def varied(self) -> frozenset[str]:
@@ -450,7 +459,7 @@ class RunTimes:
         """Return the expected logarithms of the metric for cases of the setting, (n,)."""
         parts = list(self._predict(cases))
         means, halves = [part.mean for part in parts], [self.width.half(part.apart) for part in parts]
-        return Estimate(np.concatenate(means), np.concatenate(halves), self.share)
+        return Estimate(np.concatenate(means), np.concatenate(halves), self.share, self.widest)
 
     def off(self, cases: DesignMatrix) -> FloatArray | None:
         """Return directions in which the logarithms of cases, (n,), may err together, (k, n), in standard deviations.
@@ -533,6 +542,7 @@ def _fit(rows: list[Measured], others: Sequence[Measured], reader: Reader, setti
         doubts=(*doubts(rows, setting, unseen), *(_slowness(learners.bases[0], sample, asked) if knows_work else ())),
         abstains=is_like_nothing(rows, setting),
         grounds=_grounds(rows, weights, hidden, new, share),
+        own=int(new.own.sum()),
         share=share,
     )
     return _with_bounds(model, sample, rows, [row for row in others if (row.bound or 0.0) > 0.0])

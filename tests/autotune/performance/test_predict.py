@@ -469,6 +469,21 @@ def test_values_over_orders_of_magnitude_are_no_prediction(asked):
     assert without_vague_values(clear) is clear
 
 
+def test_of_values_known_only_within_a_factor_above_the_widest_the_order_is_left(asked):
+    wide, sure, gain = Interval(4.0, 1.5, 9.0), Interval(2.0, 1.5, 2.5), Interval(1.1, 0.8, 1.5)
+    measured = Proposal({"x": 4}, wide, None, measured_runs=2)
+    given = Prediction(
+        asked.setting, {"x": 1}, wide, (Proposal({"x": 3}, sure, gain), Proposal({"x": 2}, wide, gain), measured)
+    )
+    assert without_vague_values(given) is given
+    found = without_vague_values(replace(given, widest=3.0))
+    assert found.default_value is None
+    assert found.proposals == (Proposal({"x": 3}, sure, gain), Proposal({"x": 2}, None, gain), measured)
+    (doubt,) = found.doubts
+    assert doubt.startswith("took_s is not known here: anything from 1.5 s to 9 s is possible; ")
+    assert doubt.endswith("only the order is predicted")
+
+
 @pytest.mark.slow
 def test_the_same_data_give_the_same_prediction(asked):
     assert predict(asked, many(asked), 5) == predict(asked, many(asked), 5)

@@ -164,6 +164,12 @@ def test_intervals_hold_settings_that_are_known_a_little():
     assert 0.8 <= np.mean(inside) <= 0.98
 
 
+@pytest.mark.parametrize(("own", "widest"), [(2, 100.0), (3, 3.0)])
+def test_after_three_values_of_its_own_a_setting_is_known_within_a_factor_of_three(own, widest):
+    there = rows("d", (100,))[:own]
+    assert fitted([*rows(), *there], there[0].setting).widest == widest
+
+
 def test_machines_with_a_single_run_do_not_narrow_what_one_own_run_tells():
     here = setting("h", 100)
     own = Measured(here, {"np": 2}, float(np.exp(law("h", 100, 2, 0.3))))
