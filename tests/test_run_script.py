@@ -177,7 +177,6 @@ def test_a_bundle_of_a_python_or_machine_that_is_not_supported_is_refused(tmp_pa
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="only root can take the network away")
 def test_a_machine_without_network_is_made_ready_from_a_bundle(tmp_path):
     for name in ("run", "pyproject.toml", "README.md", "LICENSE", "requirements", *PACKAGES, "studies"):

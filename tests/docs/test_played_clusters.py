@@ -43,7 +43,6 @@ def test_a_pilot_job_is_written(folder, words):
     assert os.access(folder / "autotune-job.sh", os.X_OK)
 
 
-@pytest.mark.timeout(600)
 def test_pw_x_is_tuned_by_jobs_of_a_real_slurm(folder, slurm):
     text = 'base = "slurm"\npoll_s = 1.0\nmpi = "Open MPI 4.1.4"\n'
     (folder / "autotune" / "site.toml").write_text(text, encoding="utf-8")

@@ -30,7 +30,6 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_first_pages(folder, command):
     _, *words = shlex.split(command)

@@ -27,7 +27,7 @@ pytestmark = [
 def ran(*words):
     command = [str(PYTHON), *words]
     environment = os.environ | {"PYTHONPATH": str(PROGRAM.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
 
 
 # The ranks are started once for all collectives, since importing torch takes longer than measuring.

@@ -198,7 +198,7 @@ def ended(ranks, *words):
         env=os.environ | LOCAL | {"OPENBLAS_NUM_THREADS": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -27,7 +27,7 @@ def with_torch(*words, text=None):
     command = [str(PYTHON), "-c", text] if text else [str(PYTHON), str(PROGRAM), *words]
     path = f"{PROGRAM.parent}{os.pathsep}{PROGRAMS}"
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path}, timeout=240
+        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path}, timeout=600
     )
 
 

@@ -28,7 +28,7 @@ def run(folder, *options, environment=None):
         env={**os.environ, "AUTOTUNE_SEED": "5", **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
 

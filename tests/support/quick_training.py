@@ -12,6 +12,7 @@ import psutil
 from tests.support.processes import command_line, living
 from tests.support.quick_study import quick_sections
 from tests.support.study_folder import StudyFolder
+from tests.support.waiting import PATIENCE_S
 
 SCRIPT = """
 import json, os, pathlib, sys, time
@@ -90,7 +91,7 @@ def kill_once(study: TrainingStudy, rng: random.Random) -> int:
     return 0
 
 
-def nothing_left(study: TrainingStudy, patience_s: float = 30.0) -> list[str]:
+def nothing_left(study: TrainingStudy, patience_s: float = PATIENCE_S) -> list[str]:
     """Return the processes that still run after a generous wait."""
     give_up_at = time.monotonic() + patience_s
     while (left := study.left()) and time.monotonic() < give_up_at:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import private_scheduler
-from tests.support.private_scheduler import PATIENCE_S, PrivateScheduler, find_program, free_ports, search_path
+from tests.support.private_scheduler import PrivateScheduler, find_program, free_ports, search_path
 from tests.support.waiting import wait_for
 
 PROGRAMS = ("sge_qmaster", "sge_execd", "qsub", "qstat", "qdel", "qconf")
@@ -99,15 +99,15 @@ class RealGridEngine(PrivateScheduler):
     def stop_master(self) -> None:
         """Stop the master; jobs continue."""
         os.kill(self.pids["sge_qmaster"], signal.SIGTERM)
-        wait_for(lambda: self.has_ended("sge_qmaster"), "sge_qmaster to end", PATIENCE_S)
+        wait_for(lambda: self.has_ended("sge_qmaster"), "sge_qmaster to end")
 
     def clear(self) -> None:
         """Restart a stopped master and end all jobs, for the next test."""
         if self.has_ended("sge_qmaster"):
             self._start("sge_qmaster")
-            wait_for(self._answers, "sge_qmaster", PATIENCE_S)
+            wait_for(self._answers, "sge_qmaster")
         self.call("qdel", "-f", "-u", "*", check=False)
-        wait_for(lambda: not self.jobs(), "the queue to be empty", PATIENCE_S)
+        wait_for(lambda: not self.jobs(), "the queue to be empty")
 
     @contextmanager
     def better_queue(self) -> Iterator[str]:
@@ -131,12 +131,12 @@ class RealGridEngine(PrivateScheduler):
         }
         host = self._write_cell()
         self._start("sge_qmaster")
-        wait_for(self._answers, "sge_qmaster", PATIENCE_S)
+        wait_for(self._answers, "sge_qmaster")
         self.call("qconf", "-as", host)
         self._configure("-Msconf", _settings(self.call("qconf", "-ssconf").stdout) | _SCHEDULING)
         self._configure("-Ap", _PARALLEL_ENVIRONMENT)
         self._start("sge_execd")
-        wait_for(lambda: host in self.call("qconf", "-sel", check=False).stdout.split(), "sge_execd", PATIENCE_S)
+        wait_for(lambda: host in self.call("qconf", "-sel", check=False).stdout.split(), "sge_execd")
         queue = {name: value.format(host=host) for name, value in _QUEUE.items()}
         self._configure("-Aq", _settings(self.call("qconf", "-sq").stdout) | queue)
         # When one job has run, the host takes jobs.

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 
 from tests.support import private_scheduler
-from tests.support.private_scheduler import PATIENCE_S, PrivateScheduler, find_program, free_ports, search_path
+from tests.support.private_scheduler import PrivateScheduler, find_program, free_ports, search_path
 from tests.support.waiting import wait_for
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun")
@@ -94,13 +94,13 @@ class RealSlurm(PrivateScheduler):
         lines = self.call("squeue", "--noheader", "--states=all", "--format=%i %T").stdout.splitlines()
         return dict(line.split() for line in lines)
 
-    def wait_for_state(self, job: str, *states: str, patience_s: float = PATIENCE_S) -> str:
+    def wait_for_state(self, job: str, *states: str) -> str:
         """Wait until a job is in one of the states, and return it.
 
         Raises:
             TimeoutError: It never was.
         """
-        wait_for(lambda: self.states().get(job) in states, f"job {job} to be {' or '.join(states)}", patience_s)
+        wait_for(lambda: self.states().get(job) in states, f"job {job} to be {' or '.join(states)}")
         return self.states()[job]
 
     def start(self, daemon: str) -> None:
@@ -125,7 +125,7 @@ class RealSlurm(PrivateScheduler):
         Raises:
             TimeoutError: They never were.
         """
-        wait_for(self._is_idle, "the nodes to be idle", PATIENCE_S)
+        wait_for(self._is_idle, "the nodes to be idle")
 
     def clear(self) -> None:
         """Start what was stopped, cancel all jobs and make the nodes ready again, for the next test."""
@@ -161,7 +161,7 @@ class RealSlurm(PrivateScheduler):
         key.touch(mode=0o600)
         key.write_bytes(os.urandom(128))
         self.start("munged")
-        wait_for((self._folder / "munge.sock").exists, "munged", PATIENCE_S)
+        wait_for((self._folder / "munge.sock").exists, "munged")
         self.start("slurmctld")
         self.start("slurmd")
         self.start("slurmd-2")

@@ -38,7 +38,6 @@ def stored(url):
     return StudyStore.read(url, "mine").runs()
 
 
-@pytest.mark.timeout(280)
 def test_what_was_out_when_the_process_was_killed_is_still_out(address):
     killed = process(ASKS, address)
     first, *leases = killed.stdout.readline().split()

@@ -77,7 +77,6 @@ def test_on_a_stand_in_each_pair_is_on_one_node_and_the_nodes_have_their_share(s
     assert "over 2 nodes" in said
 
 
-@pytest.mark.timeout(300)
 def test_on_a_real_slurm_the_pairs_are_on_all_nodes_and_the_verdict_says_that_they_are_too_few(slurm, tmp_path):
     said, pairs = tuned(tmp_path, "slurm", 3, 'queue = "pair"', workers=1)  # both nodes are this machine
     assert pairs == {slurm.host: 2, slurm.second: 2}

@@ -12,7 +12,7 @@ from tests.support.pbs_study import PbsStudy
 from tests.support.quick_training import TrainingStudy
 from tests.support.waiting import PATIENCE_S, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture

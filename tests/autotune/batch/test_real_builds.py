@@ -26,7 +26,6 @@ environment = { BUILT_BY = "me" }
 """
 
 
-@pytest.mark.timeout(600)
 def test_the_script_of_the_build_that_won_runs_it(tmp_path, slurm, monkeypatch):
     for build, seconds in (("centre", 2.0), ("own", 1.0)):
         program = tmp_path / build / "smooth"

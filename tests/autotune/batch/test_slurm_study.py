@@ -14,7 +14,7 @@ from tests.support.study_folder import StudyFolder
 from tests.support.waiting import wait_for
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow]
 
 # Each trial after the first waits while the file `hold` exists.
 PROGRAM = """

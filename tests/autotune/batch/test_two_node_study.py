@@ -66,7 +66,6 @@ def tuned(folder: Path, scheduler: str, *lines: str, path: str | None = None) ->
     assert {(trial["np"], trial["state"]) for trial in trials} == {(np, "complete") for np in (1, CORES, 2 * CORES)}
 
 
-@pytest.mark.timeout(300)
 def test_on_a_real_slurm_the_ranks_are_on_both_nodes(slurm, tmp_path):
     tuned(tmp_path, "slurm", 'queue = "pair"', 'mpi = "Slurm srun"')
     hosts = (tmp_path / f"hosts-{2 * CORES}").read_text().split()

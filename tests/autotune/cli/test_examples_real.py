@@ -14,7 +14,7 @@ from launchers.detect import detect
 from tests.support.quick_study import QUICK
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.full, pytest.mark.cores, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.cores]
 
 GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: apt-get install gcc")
 HPCC = pytest.mark.skipif(

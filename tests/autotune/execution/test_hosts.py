@@ -16,7 +16,6 @@ from tests.support.waiting import PATIENCE_S, wait_for
 pytestmark = [
     pytest.mark.full,
     pytest.mark.cores,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.autotune.service.serving import OUTSIDE, Service, serving
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ def service(tmp_path_factory):
         (folder / "catalogue" / "qe.toml").write_text(OUTSIDE)
         with found.client() as client:
             client.start("qe", trials=100)
-            leased = client.ask("qe", wait_s=10)
+            leased = wait_for(lambda: client.ask("qe", wait_s=5))
             client.tell("qe", leased.lease, value=2.0)
         yield found
 

@@ -105,7 +105,7 @@ def service(tmp_path_factory):
 
 
 def answer(service, text):
-    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=600) as connection:
         connection.sendall(text.replace("@token", service.header).encode("latin-1"))
         said = b""
         try:

@@ -103,7 +103,7 @@ def test_the_process_of_a_service_waits_for_no_module_of_its_own(end, code):
     # Python calls this when it ends its modules.
     slow = "class Slow:\n    def __del__(self): time.sleep(600)\nslow = Slow()\n"
     text = f"import sys, time\nfrom autotune.service.server import ending_at_once\n{slow}with ending_at_once(): {end}\n"
-    ended = subprocess.run([sys.executable, "-c", text], stderr=subprocess.DEVNULL, timeout=300, check=False)
+    ended = subprocess.run([sys.executable, "-c", text], stderr=subprocess.DEVNULL, timeout=600, check=False)
     assert ended.returncode == code
 
 

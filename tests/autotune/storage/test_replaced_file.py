@@ -379,7 +379,6 @@ EVENTS = {
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", EVENTS)
 def test_nothing_is_lost_or_harmed_whenever_the_file_changes(tmp_path, kind):
     sound = backup(tmp_path / "other")

@@ -10,7 +10,6 @@ from tests.support.kills.campaign import Request, start, targets
 pytestmark = [pytest.mark.full, pytest.mark.cores(1)]
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "target", ["local coordinator", "local supervisor", "ranks start command", "server server", "server load"]
 )

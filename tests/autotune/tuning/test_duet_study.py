@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.full, pytest.mark.cores, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.cores]
 
 STUDY = """
 objective = "command"

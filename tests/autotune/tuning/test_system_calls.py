@@ -14,7 +14,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.timeout(600)
 def test_whatever_call_fails_nothing_is_lost_doubled_left_or_different(tmp_path):
     events = dict(start(Request(SESSIONS, seconds=45.0, events=60), tmp_path))
     assert events

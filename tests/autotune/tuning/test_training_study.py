@@ -9,7 +9,7 @@ import pytest
 from tests.support.quick_training import TrainingStudy, kill_once, nothing_left
 from tests.support.warm import autotune
 
-pytestmark = [pytest.mark.slow, pytest.mark.cores(1), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 INSTANTS = 2
 
 

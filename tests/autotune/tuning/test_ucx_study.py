@@ -13,7 +13,6 @@ from tests.support.warm import autotune
 pytestmark = [
     pytest.mark.full,
     pytest.mark.cores,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest here: apt-get install ucx-utils"),
 ]
 SHORT = ("repeats.max_runs=1", "repeats.warm_up_runs=0", "repeats.baseline_runs=1", "repeats.caps=false")

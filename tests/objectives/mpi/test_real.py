@@ -38,7 +38,7 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_collective_is_measured(made, tmp_path, collective):
     planned, launcher = made
-    job = planned.objective.job({"collective": collective, "ranks": 3}, Context(tmp_path, time_limit_s=60))
+    job = planned.objective.job({"collective": collective, "ranks": 3}, Context(tmp_path, time_limit_s=600))
     measured = planned.objective.measure(run_job(job, launcher))
     sizes = [size for size, _ in measured.details[POINTS]]
     assert sizes == ([0] if collective == "barrier" else [8, 4096])
@@ -56,7 +56,7 @@ def behind_computation(tmp_path_factory):
 @pytest.mark.parametrize("collective", NONBLOCKING)
 def test_every_nonblocking_one_is_measured_behind_computation(behind_computation, tmp_path, collective, progress):
     planned, launcher = behind_computation
-    job = planned.objective.job({"collective": collective, "ranks": 2} | progress, Context(tmp_path, time_limit_s=60))
+    job = planned.objective.job({"collective": collective, "ranks": 2} | progress, Context(tmp_path, time_limit_s=600))
     measured = planned.objective.measure(run_job(job, launcher))
     assert [size for size, _ in measured.details[POINTS]] == [8, 4096]
     assert all(0 <= share <= 100 for _, share in measured.details["hidden_percent"])
@@ -79,7 +79,7 @@ def test_a_wrong_number_of_a_nonblocking_one_is_noticed(behind_computation, tmp_
     subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
     planned, launcher = behind_computation
     (tmp_path / "run").mkdir()
-    job = planned.objective.job({"collective": "ialltoall", "ranks": 2}, Context(tmp_path / "run", time_limit_s=60))
+    job = planned.objective.job({"collective": "ialltoall", "ranks": 2}, Context(tmp_path / "run", time_limit_s=600))
     job.environment["LD_PRELOAD"] = str(library)
     with pytest.raises(Exception, match=r"wrong result.*'ialltoall'.*'bytes': 4096, 'numbers': 1"):
         planned.objective.measure(run_job(job, launcher))
@@ -99,7 +99,7 @@ def test_a_wrong_number_is_noticed(made, tmp_path):
     subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
     planned, launcher = made
     (tmp_path / "run").mkdir()
-    job = planned.objective.job({"collective": "bcast", "ranks": 2}, Context(tmp_path / "run", time_limit_s=60))
+    job = planned.objective.job({"collective": "bcast", "ranks": 2}, Context(tmp_path / "run", time_limit_s=600))
     job.environment["LD_PRELOAD"] = str(library)
     with pytest.raises(Exception, match=r"wrong result.*'bytes': 4096, 'numbers': 1"):
         planned.objective.measure(run_job(job, launcher))
@@ -135,7 +135,7 @@ def test_a_rule_holds_from_the_size_on_that_was_decided(made, tmp_path, collecti
     for number in range(10):
         folder = tmp_path / f"run{number}"
         folder.mkdir()
-        job = objective.job({"collective": collective, "ranks": ranks}, Context(folder, time_limit_s=60))
+        job = objective.job({"collective": collective, "ranks": ranks}, Context(folder, time_limit_s=600))
         output = run_job(replace(job, environment=environment), launcher)
         # mpirun spoils the message of two ranks that end at once now and then, and says that instead.
         if "ORTE_ERROR_LOG" not in output.stderr:
@@ -153,7 +153,7 @@ def messages_sent(folder, planned, launcher, environment):
     """Return how many messages went from which rank to which in a run of a broadcast between three."""
     (folder / "run").mkdir(parents=True)
     objective = replace(planned.objective, sizes="64", seconds=1e-9)
-    job = objective.job({"collective": "bcast", "ranks": 3}, Context(folder / "run", time_limit_s=60))
+    job = objective.job({"collective": "bcast", "ranks": 3}, Context(folder / "run", time_limit_s=600))
     counted = {f"OMPI_MCA_pml_monitoring_{name}": value for name, value in (("enable", "1"), ("enable_output", "3"))}
     counted["OMPI_MCA_pml_monitoring_filename"] = str(folder / "sent")
     objective.measure(run_job(replace(job, environment={**environment, **counted}), launcher))
@@ -203,7 +203,7 @@ def test_the_operations_of_a_program_are_counted_as_weights(made, tmp_path):
     library, counted = tmp_path / "messages.so", tmp_path / "messages.csv"
     subprocess.run(["mpicc", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
     (tmp_path / "run").mkdir()
-    job = planned.objective.job({"collective": "alltoall", "ranks": 3}, Context(tmp_path / "run", time_limit_s=60))
+    job = planned.objective.job({"collective": "alltoall", "ranks": 3}, Context(tmp_path / "run", time_limit_s=600))
     seen = {"LD_PRELOAD": str(library), "MESSAGES_CSV": str(counted)}
     planned.objective.measure(run_job(replace(job, environment={**job.environment, **seen}), launcher))
     rows = list(csv.DictReader(counted.read_text().splitlines()))

@@ -68,7 +68,6 @@ def covering_sample(space: Space, count: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
 def test_every_kind_of_value_starts_and_agrees_on_the_energy(small, tmp_path):
     space = Space(small.parameters, small.constraints, small.facts)
     chosen = covering_sample(space, RUNS)

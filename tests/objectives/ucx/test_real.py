@@ -22,7 +22,7 @@ def plan_of(options, folder):
     return registry.plan("ucx", options, machine={}, run_job=lambda job: run_job(job, launcher), folder=folder)
 
 
-def outcome_of(plan, configuration, folder, limit_s=60.0):
+def outcome_of(plan, configuration, folder, limit_s=600.0):
     folder.mkdir()
     job = plan.objective.job(configuration, Context(folder, (), limit_s))
     return run_task(Task(1, job, plan.objective), local_launcher())

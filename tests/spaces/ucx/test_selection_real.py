@@ -28,7 +28,7 @@ def ucx_info(*arguments, **environment):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("UCX_")}
     command = ["ucx_info", *arguments]
     done = subprocess.run(
-        command, env={**clean, **environment}, capture_output=True, text=True, timeout=60, check=False
+        command, env={**clean, **environment}, capture_output=True, text=True, timeout=600, check=False
     )
     return done.stdout + done.stderr
 
@@ -119,7 +119,7 @@ def _transferred(configuration):
         for _ in range(100):
             time.sleep(0.1)  # a server that is not there yet refuses: then again
             sizes = ["127.0.0.1", "-t", "tag_bw", "-s", str(2**20), "-n", "20", "-w", "2"]
-            done = subprocess.run([*command, *sizes], timeout=60, check=False, **common)
+            done = subprocess.run([*command, *sizes], timeout=600, check=False, **common)
             if done.returncode == 0 or server.poll() is not None:
                 return done.returncode
         return done.returncode

@@ -41,7 +41,6 @@ def test_the_page_is_served_with_all_that_it_needs(service, new_page):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_a_study_is_started_watched_paused_resumed_and_stopped(service, new_page, keep, patience):
     page, guard = new_page(service.url + "/", "#token=" + service.header.rpartition(" ")[2])
     page.set_default_timeout(6 * PATIENCE_MS)
