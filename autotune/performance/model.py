@@ -267,7 +267,7 @@ class _View:
 
     def _unpredicted(self, times: RunTimes) -> Iterator[str]:
         """Yield a sentence on the parameters that costs do not depend on, if times are predicted from these alone."""
-        names = [one.name for one in self.space.parameters if one.name not in times.varied]
+        names = [one.name for one in self.space.parameters if one.name not in self._predicted(times)]
         if times.rests_on_costs and names:
             measured = "" if self.here.best is None else ", or some that were measured here"
             yield f"not predicted: the effect of {join_words(names)}; proposals have the default's values{measured}"
@@ -288,7 +288,7 @@ class _View:
         known = [
             (name, exp(part))
             for name, part in zip(names, parts.tolist(), strict=True)
-            if part and not isnan(part) and name in times.varied | self.optional
+            if part and not isnan(part) and name in self._predicted(times)
         ]
         return tuple(sorted(known, key=lambda reason: -abs(log(reason[1]))))[:_REASONS]
 
@@ -377,12 +377,16 @@ class _View:
 
     def _rests(self, times: RunTimes, rows: Indices) -> Places:
         """Return a label of each row, (n,): equal where all parameters are whose effect `times` does not predict."""
-        read = times.varied if times.rests_on_costs else times.varied | self.optional
+        read = self._predicted(times)
         columns = [place for place, parameter in enumerate(self.space.parameters) if parameter.name not in read]
         if not columns:
             return np.zeros(len(rows), dtype=np.intp)
         labels: Places = np.unique(rows[:, columns], axis=0, return_inverse=True)[1].reshape(-1)
         return labels
+
+    def _predicted(self, times: RunTimes) -> frozenset[str]:
+        """Return the parameters whose effect `times` predicts, "unset" included."""
+        return times.varied if times.rests_on_costs else times.varied | self.optional
 
     def _is_comparable(self, times: RunTimes) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which candidates, (n,), differ only in what `times` predicts from the default or one measured here."""
