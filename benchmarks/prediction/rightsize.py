@@ -4,7 +4,8 @@
 
 Recorded runs (a folder of the developer's) are the truth: a probe is one of the recorded runs of a configuration. The
 cost is core-hours for pw.x (qe/pwx_*.csv.gz), and core-hours and joules for four programs of molecular dynamics
-(machines/md_joules.csv.gz), whose series are divided by a hash of their names: one half chose the method.
+(machines/md_joules.csv.gz), whose series are divided by a hash of their names: one half chose the method. There each
+candidate ran once, so all seeds are alike.
 
 A case is a series of runs and a deadline, 1.1 to 5 times the fastest median time. A configuration is feasible if nine
 of ten of its runs meet the deadline; the cheapest of those is what all are compared with. Beside `autotune`, from six
@@ -104,7 +105,8 @@ def series_of_md(folder: Path, aim: str, half: str) -> Iterator[Series]:
         nodes = [one[0] for one in places]
         configurations = [dict(zip(("nodes", "tasks", "threads"), one, strict=True)) for one in places]
         joules = np.array([runs[one][1] for one in places]) if aim == "joules" else None
-        candidates = Candidates.of(configurations, nodes, [_CORES * count for count in nodes])
+        cores = [_CORES * count for count in nodes]
+        candidates = Candidates.of(configurations, nodes, cores, threads=[one[2] for one in places])
         yield Series(name, candidates, tuple(np.array([runs[one][0]]) for one in places), joules)
 
 
@@ -124,9 +126,10 @@ def _candidates(row: Mapping[str, str], chosen: Sequence[tuple[int, ...]]) -> Ca
     return replace(found, off=model.off(cases) if model is not None else None)
 
 
-Choice = tuple[int, float]
+Choice = tuple[int, float, bool]
 Way = Callable[[Series, float, np.random.Generator], Choice]
-"""Returns the place of the candidate that is taken for a deadline, and the core-seconds of the probes."""
+"""Returns the place of the candidate that is taken for a deadline, the cost of the probes, and whether it advises to
+leave the division into ranks and threads as it is."""
 
 
 def _ours(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
@@ -146,12 +149,12 @@ def _ours(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice
             known = replace(known, power_w={**known.power_w, place: [cost / (candidates.cores[place] * time_s)]})
     found = known.right_size()
     assert found is not None
-    return candidates.configurations.index(found.chosen.configuration), spent
+    return candidates.configurations.index(found.chosen.configuration), spent, bool(found.division)
 
 
 def _without_model(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
     own = series.candidates
-    bare = Candidates(own.configurations, own.nodes, own.cores, own.traits)
+    bare = replace(own, expected=None, off=None)
     return _ours(replace(series, candidates=bare), deadline_s, rng)
 
 
@@ -168,19 +171,19 @@ def _amdahl(series: Series, deadline_s: float, rng: np.random.Generator) -> Choi
     design = np.column_stack([np.ones(len(cores)), 1.0 / cores, np.log2(cores)])
     weights, _ = nnls(design[places] / times_s[:, None], np.ones(PROBES))
     said = design @ weights
-    return _cheapest(said, said * cores, deadline_s), float(series.costs(times_s, places).sum())
+    return _cheapest(said, said * cores, deadline_s), float(series.costs(times_s, places).sum()), False
 
 
 def _most_cores(series: Series, _: float, rng: np.random.Generator) -> Choice:
     cores = series.candidates.cores
-    return int(rng.choice(np.flatnonzero(cores == cores.max()))), 0.0
+    return int(rng.choice(np.flatnonzero(cores == cores.max()))), 0.0, False
 
 
 def _all_once(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
     """Choose from one run of every candidate, a bound on methods that know less."""
     times_s = np.array([rng.choice(times) for times in series.runs])
     costs = series.costs(times_s)
-    return _cheapest(times_s, costs, deadline_s), float(costs.sum())
+    return _cheapest(times_s, costs, deadline_s), float(costs.sum()), False
 
 
 def _all_once_with_margin(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
@@ -207,11 +210,21 @@ WAYS: Mapping[str, Way] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a case: cost over that of the cheapest, share of runs in time, and cost of the probes."""
+    """The outcome of a case.
+
+    Attributes:
+        ratio: The cost over that of the cheapest.
+        kept: The share of runs in time.
+        spent: The cost of the probes.
+        advised: Whether it advises to leave the division into ranks and threads as it is.
+        gain: How much faster the fastest candidate of as many nodes and cores is, as a factor.
+    """
 
     ratio: float
     kept: float
     spent: float
+    advised: bool
+    gain: float
 
 
 def outcomes(every: Sequence[Series], way: Way, seed: int) -> list[Outcome]:
@@ -226,8 +239,12 @@ def outcomes(every: Sequence[Series], way: Way, seed: int) -> list[Outcome]:
             if not (kept >= _KEPT).any():
                 continue
             cheapest = float(costs[kept >= _KEPT].min())
-            place, spent = way(series, deadline_s, np.random.default_rng([seed, number]))
-            found.append(Outcome(float(costs[place]) / cheapest, float(kept[place]), spent / cheapest))
+            place, spent, advised = way(series, deadline_s, np.random.default_rng([seed, number]))
+            nodes, cores = series.candidates.nodes, series.candidates.cores
+            alike = (nodes == nodes[place]) & (cores == cores[place])
+            gain = float(medians[place] / medians[alike].min())
+            ratio = float(costs[place]) / cheapest
+            found.append(Outcome(ratio, float(kept[place]), spent / cheapest, advised, gain))
     return found
 
 
@@ -238,11 +255,13 @@ def line(name: str, by_seed: Sequence[Sequence[Outcome]]) -> str:
     both = [100.0 * np.mean([one.ratio <= _WITHIN and one.kept >= _KEPT for one in seed]) for seed in by_seed]
     every = [one for seed in by_seed for one in seed]
     ratios = [one.ratio for one in every]
+    wrong = [one.gain >= _WITHIN for one in every if one.advised]
+    advice = f"  leave ranks x threads: {len(wrong) / len(every):.0%}, {sum(wrong)} wrong" if wrong else ""
     return (
         f"  {name:16s} <= 1.05: {np.mean(within):3.0f}% ({min(within):.0f} to {max(within):.0f})"
         f"  in time: {np.mean(kept):3.0f}% ({min(kept):.0f} to {max(kept):.0f})  both: {np.mean(both):3.0f}%"
         f"  median {median(ratios):.2f}, 90% within {np.quantile(ratios, 0.9):.2f}"
-        f"  probes {median(one.spent for one in every):.1f} runs of the cheapest"
+        f"  probes {median(one.spent for one in every):.1f} runs of the cheapest{advice}"
     )
 
 

@@ -277,8 +277,8 @@ def _print(found: "RightSize") -> None:
         output().print(f"cost of the probes: {runs}, {found.probe_core_hours:.3g} core-hours")
     if found.keeps:
         output().print(found.sentence())
-    if trade_off := found.trade_off():
-        output().print(trade_off)
+    for line in filter(None, (found.division, found.trade_off())):
+        output().print(line)
 
 
 def _script(found: "RightSize", study: "StudyFile", objective: "Objective", form: str) -> str:

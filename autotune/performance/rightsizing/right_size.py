@@ -22,6 +22,8 @@ CONFIDENCE = 0.9
 _WORTH = 0.001
 # Divide a gain by this power of the run's cost: cheap runs go first, but not only because they are cheap.
 _COST_POWER = 0.5
+# Another division into ranks and threads than the usual one must save this share of the cost.
+_DIVISION_SAVES = 0.05
 # A slower size is pointed out if it takes at most this many times the least time, and saves at least this share.
 _SLOWER, _SAVED = 2.0, 0.05
 
@@ -62,6 +64,7 @@ class RightSize:
         probe_core_hours: The core-hours of these runs.
         grounds: Sentences on what the expectation is based on.
         doubts: Sentences on how the question lies outside the measurements.
+        division: A sentence that advises to keep the usual division into ranks and threads; "" without the evidence.
     """
 
     chosen: Size
@@ -71,6 +74,7 @@ class RightSize:
     probe_core_hours: float = 0.0
     grounds: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    division: str = ""
 
     def by(self, model: RunTimes | None) -> "RightSize":
         """Return the result with the grounds and doubts of the model that gave its expected times."""
@@ -126,6 +130,7 @@ class RightSize:
         return {
             "keeps": self.keeps,
             "trade_off": self.trade_off(),
+            "division": self.division,
             "chosen": self.chosen.to_dict(),
             "front": [size.to_dict() for size in self.front],
             "probes": self.probes,
@@ -143,12 +148,16 @@ class Decision:
         cost: The expected cost of each, (n,), which should be least.
         chance: The probability that each keeps the limits, (n,).
         chosen: The index of the cheapest candidate that keeps the limits with enough probability, or else of the one
-            most likely to keep them.
+            most likely to keep them. It has the usual division into ranks and threads unless another saves 5 %.
+        usual: The index, (n,), of the cheapest candidate of as many nodes and cores with the usual division.
+        rivals: The chance, (n,), that each saves 5 % of the cost of that one; 1 for those with the usual division.
     """
 
     cost: FloatArray
     chance: FloatArray
     chosen: int
+    usual: Places
+    rivals: FloatArray
 
     @property
     def keeps(self) -> bool:
@@ -159,10 +168,17 @@ class Decision:
 def decide(candidates: Candidates, times: Times, limits: Limits, power_w: FloatArray | None = None) -> Decision:
     """Choose among candidates by the distribution of their times."""
     chance = times.chance(limits.longest(candidates, power_w))
-    cost = times.middle * limits.price(candidates, power_w)
-    keeping = np.flatnonzero(chance >= CONFIDENCE)
+    price = limits.price(candidates, power_w)
+    cost = times.middle * price
+    usual = candidates.usual(cost)
+    usual_division = (candidates.doublings == 0.0) | (usual == np.arange(len(usual)))
+    enough = (1.0 - _DIVISION_SAVES) * cost[usual]
+    rivals = np.where(usual_division, 1.0, times.chance(np.log(enough / price)))
+    keeping = np.flatnonzero(
+        (chance >= CONFIDENCE) & (usual_division | (cost <= enough) | (chance[usual] < CONFIDENCE))
+    )
     chosen = keeping[cost[keeping].argmin()] if len(keeping) else chance.argmax()
-    return Decision(cost, chance, int(chosen))
+    return Decision(cost, chance, int(chosen), usual, rivals)
 
 
 def front(times: Times, price: FloatArray) -> Places:
@@ -187,7 +203,7 @@ def next_probe(
     """
     if times is None:
         cores = np.log(candidates.cores)
-        apart = np.abs(cores - np.median(cores)) + np.log(candidates.nodes)
+        apart = np.abs(cores - np.median(cores)) + np.log(candidates.nodes) + np.abs(candidates.doublings)
         return int(apart.argmin())
     decision = decide(candidates, times, limits, power_w)
     spent = (times.middle * candidates.cores) ** _COST_POWER
@@ -197,6 +213,7 @@ def next_probe(
         return int(np.where(ran, -np.inf, decision.chance / spent).argmax())
     best = float(decision.cost[decision.chosen])
     gain = times.gain(limits.longest(candidates, power_w), limits.price(candidates, power_w), best)
+    gain[decision.rivals < 1.0 - CONFIDENCE] = 0.0
     worth = gain / spent
     if not (gain > _WORTH * best).any():
         return None
@@ -250,7 +267,12 @@ class Knowledge:
         held = power_w * candidates.cores if self.limits.least_energy and power_w is not None else candidates.cores
         places = {*front(times, held).tolist(), decision.chosen}
         ordered = sorted(places, key=lambda place: (middle[place], candidates.cores[place]))
-        return RightSize(size_at(decision.chosen), tuple(size_at(place) for place in ordered), decision.keeps)
+        return RightSize(
+            size_at(decision.chosen),
+            tuple(size_at(place) for place in ordered),
+            decision.keeps,
+            division=self._advice_on_division(candidates, decision, ran),
+        )
 
     def _working(self) -> tuple[Candidates, dict[int, Sequence[float]], FloatArray | None]:
         """Return the candidates that have not failed, the times of those that ran, and the watts of all, if known."""
@@ -262,6 +284,26 @@ class Knowledge:
         )
         power_w = TimePrior.of_power(candidates).after(drawn).middle if drawn else None
         return candidates, ran, power_w
+
+    def _advice_on_division(self, candidates: Candidates, decision: Decision, ran: Collection[int]) -> str:
+        """Return the advice to keep the usual division into ranks and threads; "" if another may save 5 %.
+
+        It needs a run with another division, or a model of the program. No advice is given on energy: at one size, the
+        power of divisions differs more than their times.
+        """
+        is_known = candidates.has_useful_times or candidates.doublings[list(ran)].any()
+        others = np.flatnonzero((decision.usual == decision.chosen) & (candidates.doublings != 0.0))
+        if not is_known or self.limits.needs_energy or not len(others):
+            return ""
+        if decision.rivals[others].max() > 1.0 - CONFIDENCE:
+            return ""
+        best = others[decision.cost[others].argmin()]
+        more = decision.cost[best] / decision.cost[decision.chosen] - 1.0
+        return (
+            f"leave ranks x threads as they are: no other division of {candidates.cores[best]:.0f} cores should save "
+            f"{_DIVISION_SAVES:.0%} of the time (the best, {configuration_text(candidates.configurations[best])}, "
+            f"should take {abs(more):.0%} {'more' if more >= 0.0 else 'less'})"
+        )
 
     @staticmethod
     def _estimate_times(candidates: Candidates, ran: Mapping[int, Sequence[float]]) -> Times | None:

@@ -28,6 +28,10 @@ _SHARED = ((0.05, 0.0), (0.15, 0.0), (0.4, -0.5))
 _OWN = ((0.02, 0.0), (0.06, 0.0), (0.15, 0.0))
 _NOISE = ((0.02, 0.0), (0.05, -0.3), (0.12, -2.0))
 _SEVERAL_NODES, _EACH_NODE = 0.15, 0.15
+# Each doubling of the cores of a rank lengthens the time's logarithm by this much, give or take a standard deviation
+# that grows with the root of the doublings and is shared by all sizes. Pure MPI was the fastest in 216 of 237 published
+# groups of runs of molecular dynamics. The deviation is so wide that about one of six runs has another division.
+_DOUBLING, _DOUBLING_OFF = 0.15, 0.25
 # The standard deviation of the time's logarithm before anything ran: so wide that it says nothing.
 _ANY_TIME = 10.0
 # The standard deviation of the slopes of a core's power, over the logarithms of cores and nodes: idle ones draw power.
@@ -150,9 +154,12 @@ class TimePrior:
     def of(cls, candidates: Candidates) -> "TimePrior":
         """Return the prior of candidates before anything ran."""
         cores, expected = candidates.cores, candidates.expected
-        scaling = [np.log(1.0 / cores + serial + added * cores) for serial, added in itertools.product(_SERIAL, _ADDED)]
+        slower = _DOUBLING * candidates.doublings
+        overheads = itertools.product(_SERIAL, _ADDED)
+        scaling = [slower + np.log(1.0 / cores + serial + added * cores) for serial, added in overheads]
         by_nodes = _by_nodes(candidates)
-        any_time = np.concatenate([np.full((1, len(cores)), _ANY_TIME), by_nodes])
+        by_division = (_DOUBLING_OFF * np.sign(candidates.doublings) * np.sqrt(np.abs(candidates.doublings)))[None, :]
+        any_time = np.concatenate([np.full((1, len(cores)), _ANY_TIME), by_nodes, by_division])
         likely = -log(len(scaling))
         if expected is None:
             return cls(candidates, (Laws(np.array(scaling), any_time, likely),))
@@ -160,8 +167,12 @@ class TimePrior:
         # A model that states its common errors already includes those of more nodes.
         off = by_nodes if candidates.off is None else candidates.off
         left = expected.deviations**2 - (0.0 if candidates.off is None else (off**2).sum(axis=0))
+        mean = expected.mean
+        # Costs with unknown rates do not know which division is fast.
+        if not candidates.has_useful_times:
+            mean, off = mean + slower, np.concatenate([off, by_division])
         unsure = np.full((1, len(cores)), np.sqrt(max(float(np.median(left)), 0.0)))
-        return cls(candidates, (Laws(expected.mean[None, :], np.concatenate([unsure, off]), 0.0), beside))
+        return cls(candidates, (Laws(mean[None, :], np.concatenate([unsure, off]), 0.0), beside))
 
     @classmethod
     def of_power(cls, candidates: Candidates) -> "TimePrior":

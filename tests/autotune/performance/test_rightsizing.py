@@ -15,10 +15,11 @@ from autotune.performance.rightsizing.right_size import Knowledge, RightSize
 from autotune.performance.rightsizing.sizes import Room, Sizes, measured_here, room_of, times_of
 from autotune.performance.rightsizing.time_prior import TimePrior
 from autotune.records.measurement import Measured, Setting
-from launchers import Resources
+from launchers import Job, MpiStart, Resources
 from objectives.base import Metric
 from spaces import Constraint, Integer, Space
 
+TOOK = Metric("took_s", "s", kind="time")
 CORES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -185,8 +186,8 @@ def test_limits_are_the_strictest_of_all():
 
 
 def test_threads_count_where_the_default_leaves_no_room_for_more_of_them(tmp_path):
-    def job(configuration, _):
-        return SimpleNamespace(resources=Resources(cores=configuration["np"] * configuration["threads"]))
+    def job(one, _):
+        return Job((), tmp_path, mpi=MpiStart(one["np"]), resources=Resources(cores=one["np"] * one["threads"]))
 
     parameters = [Integer("np", values=(12, 24, 30), default=30), Integer("threads", values=(1, 2), default=1)]
     space = Space(parameters, [Constraint("ranks fit", "np * threads <= 48", "they share a node")])
@@ -197,9 +198,51 @@ def test_threads_count_where_the_default_leaves_no_room_for_more_of_them(tmp_pat
     assert taken == {(30, 1): 30, (24, 1): 24, (24, 2): 48, (12, 1): 12, (12, 2): 24}
 
 
+def divided(factor, default=1):
+    """Return what six runs show of nodes and threads, whose times differ by `factor`; and the threads of each run."""
+    every = [{"nodes": nodes, "threads": threads} for nodes in (1, 2, 3, 4, 6, 8) for threads in (1, 2, 4, 8)]
+    every.sort(key=lambda one: one["threads"] != default)
+    nodes, threads = ([one[name] for one in every] for name in ("nodes", "threads"))
+    found = Candidates.of(every, nodes, [32 * count for count in nodes], threads=threads)
+    known, ran = Knowledge(found, Limits(20.0)), []
+    while len(ran) < 6 and (chosen := known.next()) is not None:
+        place = every.index(chosen)
+        time_s = law(32 * chosen["nodes"]) * factor[chosen["threads"]]
+        known = replace(known, times_s={**known.times_s, place: [*known.times_s.get(place, ()), time_s]})
+        ran.append(chosen["threads"])
+    return known, ran
+
+
+def test_ranks_and_threads_are_left_as_they_are_where_no_other_division_is_faster():
+    known, ran = divided({1: 1.0, 2: 1.1, 4: 1.2, 8: 1.3})
+    found = known.right_size()
+    assert (found.chosen.configuration["threads"], found.keeps) == (1, True)
+    assert len([threads for threads in ran if threads != 1]) in {1, 2}
+    assert found.division.startswith("leave ranks x threads as they are: no other division of")
+    assert "should save 5% of the time" in found.division
+    # Only runs of another division show it, and only those of its power how much energy it takes.
+    alone = {place: times for place, times in known.times_s.items() if known.candidates.doublings[place] == 0.0}
+    assert replace(known, times_s=alone).right_size().division == ""
+    drawn = replace(known, limits=Limits(20.0, least_energy=True), power_w={place: [2.0] for place in known.times_s})
+    assert drawn.right_size().division == ""
+
+
+@pytest.mark.parametrize(
+    ("default", "factor"), [(1, {1: 1.0, 2: 0.7, 4: 0.7, 8: 0.7}), (8, {1: 0.6, 2: 0.9, 4: 1.0, 8: 1.0})]
+)
+def test_a_division_that_is_much_faster_is_found_and_the_default_not_advised(default, factor):
+    found = divided(factor, default)[0].right_size()
+    assert factor[found.chosen.configuration["threads"]] == min(factor.values())
+    assert found.division == ""
+
+
+def test_another_division_is_not_chosen_for_a_small_gain():
+    known, _ = divided({1: 1.0, 2: 0.97, 4: 1.2, 8: 1.3})
+    assert known.right_size().chosen.configuration["threads"] == 1
+
+
 FEW = (1, 2, 3, 4, 6, 8, 12, 16)
 BLOCKS = Space([Integer("np", values=FEW, default=16), Integer("block", values=(1, 2, 3, 4), default=1)])
-TOOK = Metric("took_s", "s", kind="time")
 
 
 def held(sizes, seed, *, twice):
@@ -225,7 +268,7 @@ def held(sizes, seed, *, twice):
 @pytest.mark.full
 def test_nine_in_ten_sizes_that_never_ran_are_within_their_intervals(tmp_path):
     setting = Setting("solver", "mars", "small", TOOK, {"cores": 16, "cores_per_node": 16, "nodes": 1}, {}, source="")
-    job = lambda one, _: SimpleNamespace(resources=Resources(cores=one["np"]))  # noqa: E731
+    job = lambda one, _: Job((), tmp_path, resources=Resources(cores=one["np"]))  # noqa: E731
     sizes = Sizes(
         BLOCKS, setting, SimpleNamespace(objective=SimpleNamespace(job=job), shape=None), Room(1, 16), tmp_path
     )
