@@ -13,13 +13,15 @@ from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.validity import Validity
 from autotune.records.measurement import Facts, Measured, Setting
-from launchers import Resources
+from launchers import Job, Resources
 from objectives.base import Context, Plan
 from spaces import Configuration, Space
+from spaces.expressions.quantities import FloatArray
 from spaces.valid_set.valid_set import Indices
 
+Column = np.ndarray[tuple[int], np.dtype[np.intp]]
 Taken = np.ndarray[tuple[int, int], np.dtype[np.intp]]
-"""The nodes and cores of configurations, (n, 2)."""
+"""The nodes, the cores and the threads of each rank of configurations, (n, 3)."""
 
 _LISTED = 200_000
 _SAMPLED = 20_000
@@ -90,7 +92,8 @@ class Sizes:
         """
         times = self._fit(measured)
         rows, taken = self._candidates(_able(times), measured)
-        made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist())
+        nodes, cores, threads = (column.tolist() for column in taken.T)
+        made = Candidates.of(self.space.decode(rows), nodes, cores, threads=threads)
         own = {_key(one) for one in ran} & {_key(one) for one in made.configurations}
         others = [row for row in measured if not (_is_here(row, self.setting) and _key(row.configuration) in own)]
         if len(others) < len(measured):
@@ -106,26 +109,32 @@ class Sizes:
         return RunTimes.fit(measured, rules, self.setting, self.plan.shape)
 
     def _candidates(self, model: RunTimes | None, measured: Sequence[Measured]) -> tuple[Indices, Taken]:
-        """Return the value indexes of candidates, (n, p), the default first, and their nodes and cores."""
+        """Return the value indexes of candidates, (n, p), nearest to the default's division first."""
         sizing = self._sizing()
         rows = self._rows(sizing | (model.varied if model is not None else frozenset()))
         rows = rows[~Validity.of(self.space, self.setting, measured).fails(rows)]
-        taken = self._nodes_and_cores(rows, sizing)
+        taken = self._taken(rows, sizing)
         fits = taken[:, 0] <= self.room.nodes
-        rows, taken = rows[fits], taken[fits]
+        apart = np.abs(np.log(taken[:, 2] / _threads(self._job(self.space.default()))))
+        near = np.argsort(apart, kind="stable")
+        near = near[fits[near]]
+        rows, taken, apart = rows[near], taken[near], apart[near]
         order = np.arange(len(rows))
         if model is not None:
             order = np.argsort(model.estimate(self._cases(rows, taken[:, 0])).mean, kind="stable")
-        kept = _thin(taken[:, 1], order)
+        kept = _thin(taken[:, 1], apart, order)
         return rows[kept], taken[kept]
 
     def resources(self, configuration: Configuration) -> Resources:
         """Return the resources that a run of a configuration occupies."""
+        return self._job(configuration).resources
+
+    def _job(self, configuration: Configuration) -> Job:
         self.folder.mkdir(parents=True, exist_ok=True)
-        return self.plan.objective.job(configuration, Context(self.folder)).resources
+        return self.plan.objective.job(configuration, Context(self.folder))
 
     def _sizing(self) -> frozenset[str]:
-        """Return the parameters that change the resources of a run."""
+        """Return the parameters that change the resources of a run, or their division into ranks and threads."""
         default = self.space.default()
         found, free = self._sizing_at(default)
         origins: dict[frozenset[str], int] = defaultdict(int)
@@ -136,6 +145,8 @@ class Sizes:
             if bound and origins[bound] <= _ORIGINS:
                 more, tried = self._sizing_at(other)
                 found, free = found | more, free | tried
+                if not bound & found and self._size_of(other) != self._size_of(default):
+                    found |= bound
         return found
 
     def _sizing_at(self, origin: Configuration) -> tuple[frozenset[str], frozenset[str]]:
@@ -152,9 +163,9 @@ class Sizes:
                     found.add(name)
         return frozenset(found), frozenset(seen)
 
-    def _size_of(self, configuration: Configuration) -> tuple[int, int]:
-        resources = self.resources(configuration)
-        return resources.nodes, resources.cores
+    def _size_of(self, configuration: Configuration) -> tuple[int, int, int]:
+        job = self._job(configuration)
+        return job.resources.nodes, job.resources.cores, _threads(job)
 
     def _rows(self, varied: frozenset[str]) -> Indices:
         """Return value indexes, (n, p), that differ from the default only in `varied` parameters, the default first."""
@@ -172,16 +183,17 @@ class Sizes:
         rest = rows[(rows != default).any(axis=1)]
         return np.ascontiguousarray(np.concatenate([default, rest]))
 
-    def _nodes_and_cores(self, rows: Indices, sizing: frozenset[str]) -> Taken:
-        """Return the nodes and cores of value indexes, (n, 2)."""
+    def _taken(self, rows: Indices, sizing: frozenset[str]) -> Taken:
+        """Return what the runs of value indexes take, (n, 3)."""
         columns = [column for column, parameter in enumerate(self.space.parameters) if parameter.name in sizing]
         if not columns:
             columns = [0]
         _, first, places = np.unique(rows[:, columns], axis=0, return_index=True, return_inverse=True)
-        each = [self.room.nodes_and_cores(self.resources(one)) for one in self.space.decode(rows[first])]
+        jobs = [self._job(one) for one in self.space.decode(rows[first])]
+        each = [(*self.room.nodes_and_cores(job.resources), _threads(job)) for job in jobs]
         return np.array(each, dtype=np.intp)[places.reshape(-1)]
 
-    def _cases(self, rows: Indices, nodes: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> DesignMatrix:
+    def _cases(self, rows: Indices, nodes: Column) -> DesignMatrix:
         cases = DesignMatrix.candidates(self.space, rows, self.setting)
         own = {"nodes": nodes.astype(float), "cores": (nodes * self.room.cores_per_node).astype(float)}
         known = {name: column for name, column in own.items() if name in cases.machine}
@@ -205,6 +217,13 @@ def times_of(candidates: Candidates, runs: Iterable[tuple[Configuration, float]]
     return dict(times)
 
 
+def _threads(job: Job) -> int:
+    """Return the threads of each rank; 1 without ranks, where the cores tell all."""
+    if job.mpi is None:
+        return 1
+    return max(1, round(job.resources.cores * job.resources.threads_per_core / job.mpi.ranks))
+
+
 def _able(times: RunTimes | None) -> RunTimes | None:
     """Return the model, or None if it abstains."""
     return times if times is not None and not times.abstains else None
@@ -225,19 +244,23 @@ def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:
     return frozenset(configuration.items())
 
 
-def _thin(
-    cores: "np.ndarray[tuple[int], np.dtype[np.intp]]", order: "np.ndarray[tuple[int], np.dtype[np.intp]]"
-) -> list[int]:
-    """Return indexes of rows: the default's, and the first few in `order` of each of some numbers of cores."""
+def _thin(cores: Column, apart: FloatArray, order: Column) -> list[int]:
+    """Return indexes of rows: the default's, and a few of each of some numbers of cores.
+
+    Those are the one whose division into ranks and threads is least `apart` from the default's, (n,), and the first in
+    `order`.
+    """
     counts = np.unique(cores)
     if len(counts) > _CORE_COUNTS:
         wanted = np.geomspace(counts[0], counts[-1], _CORE_COUNTS)
         counts = np.unique(counts[np.abs(np.log(counts[None, :] / wanted[:, None])).argmin(axis=1)])
+    nearest = order[np.argsort(apart[order], kind="stable")]
+    usual = {int(cores[place]): place for place in nearest[::-1].tolist()}
     chosen = {int(count): 0 for count in counts}
-    kept = [0]
-    for place in order.tolist():
+    kept = {0: None}
+    for place in (*usual.values(), *order.tolist()):
         count = int(cores[place])
-        if place != 0 and chosen.get(count, _ALIKE) < _ALIKE:
+        if place not in kept and chosen.get(count, _ALIKE) < _ALIKE:
             chosen[count] += 1
-            kept.append(place)
-    return kept
+            kept[place] = None
+    return list(kept)

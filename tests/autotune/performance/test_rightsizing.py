@@ -241,6 +241,24 @@ def test_another_division_is_not_chosen_for_a_small_gain():
     assert known.right_size().chosen.configuration["threads"] == 1
 
 
+def test_each_number_of_cores_can_be_divided_as_by_default(tmp_path):
+    def job(one, _):
+        return Job((), tmp_path, mpi=MpiStart(one["np"]), resources=Resources(one["np"] * one["threads"], one["nodes"]))
+
+    powers = tuple(2**n for n in range(7))
+    parameters = [
+        Integer("nodes", values=(1, 2, 4), default=1),
+        Integer("np", values=powers, default=16),
+        Integer("threads", values=powers[:5], default=1),
+    ]
+    space = Space(parameters, [Constraint("nodes are full", "np * threads == 16 * nodes", "no core is left")])
+    setting = Setting("solver", "mars", "small", TOOK, {}, {}, source="")
+    plan = SimpleNamespace(objective=SimpleNamespace(job=job), shape=None)
+    found, _ = Sizes(space, setting, plan, Room(4, 16), tmp_path / "jobs").candidates(())
+    usual = [one["np"] for one, off in zip(found.configurations, found.doublings, strict=True) if off == 0.0]
+    assert sorted(usual) == [16, 32, 64]
+
+
 FEW = (1, 2, 3, 4, 6, 8, 12, 16)
 BLOCKS = Space([Integer("np", values=FEW, default=16), Integer("block", values=(1, 2, 3, 4), default=1)])
 
