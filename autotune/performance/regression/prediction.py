@@ -12,8 +12,9 @@ from spaces.expressions.quantities import FloatArray
 CONFIDENCE = 0.9
 """The share of cases in which an interval contains the true value, given enough cases to calibrate it."""
 
-# An interval whose ends are farther apart than this factor is useless to a user.
 WIDEST = 100.0
+"""An interval whose ends are farther apart than this factor is useless to a user."""
+
 # The ends of a narrower interval would look equal to its value with three digits.
 _NARROW = 1.05
 
