@@ -11,7 +11,6 @@ from math import exp, isnan, log
 from statistics import median
 
 import numpy as np
-import numpy.typing as npt
 
 from autotune.formatting import join_words, quantity
 from autotune.performance.expected_times import ExpectedTimes
@@ -24,7 +23,7 @@ from autotune.performance.installation import (
 from autotune.performance.measured_here import MeasuredHere, is_here, value_of
 from autotune.performance.recognition import unify_names
 from autotune.performance.regression.prediction import WIDEST, Estimate, Interval, Prediction, Proposal
-from autotune.performance.regression.table import DesignMatrix
+from autotune.performance.regression.table import DesignMatrix, Places
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
@@ -48,7 +47,6 @@ _REASONS = 5
 # 90 % of a normal distribution lie within this number of standard deviations.
 _DEVIATIONS = 1.6449
 
-Places = npt.NDArray[np.intp]
 Gains = Sequence[Interval | None]
 
 

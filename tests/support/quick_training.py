@@ -91,9 +91,9 @@ def kill_once(study: TrainingStudy, rng: random.Random) -> int:
     return 0
 
 
-def nothing_left(study: TrainingStudy, patience_s: float = PATIENCE_S) -> list[str]:
+def nothing_left(study: TrainingStudy) -> list[str]:
     """Return the processes that still run after a generous wait."""
-    give_up_at = time.monotonic() + patience_s
+    give_up_at = time.monotonic() + PATIENCE_S
     while (left := study.left()) and time.monotonic() < give_up_at:
         time.sleep(0.2)
     return left

@@ -220,7 +220,7 @@ def test_ranks_and_threads_are_left_as_they_are_where_no_other_division_is_faste
     assert len([threads for threads in ran if threads != 1]) in {1, 2}
     assert found.division.startswith("leave ranks x threads as they are: no other division of")
     assert "should save 5% of the time" in found.division
-    # Only runs of another division show it, and only those of its power how much energy it takes.
+    # Without a run of another division nothing shows it; and its power may differ more than its time.
     alone = {place: times for place, times in known.times_s.items() if known.candidates.doublings[place] == 0.0}
     assert replace(known, times_s=alone).right_size().division == ""
     drawn = replace(known, limits=Limits(20.0, least_energy=True), power_w={place: [2.0] for place in known.times_s})
