@@ -84,10 +84,11 @@ def other_optuna(url: str, revision: str, *, known: bool) -> StorageError:
 
 
 def _version_of(connection: sa.Connection) -> int | None:
-    there = sa.inspect(connection)
-    if there.has_table(_SCHEMA.name):
+    # One look: another process may create all tables between two.
+    names = sa.inspect(connection).get_table_names()
+    if _SCHEMA.name in names:
         wanted = sa.select(_SCHEMA.c.version).where(_SCHEMA.c.id == _ONLY)
         version: int | None = connection.scalar(wanted)
         return version
     # This autotune never writes tables without a version, so these are older: version 0.
-    return 0 if any(name.startswith(_OURS) for name in there.get_table_names()) else None
+    return 0 if any(name.startswith(_OURS) for name in names) else None

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 
 from autotune.errors import StorageError
 from autotune.storage import optuna_storage, schema
-from autotune.storage.connection import tables_engine, writing_engine
+from autotune.storage.connection import reading_connection, tables_engine, writing_engine
 from autotune.storage.contents import read_contents
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.stored_study import find_stored_studies, open_stored_studies, open_stored_study
@@ -211,6 +211,25 @@ def test_of_several_that_open_it_first_at_once_none_fails(address):
     said = [one.communicate()[1] for one in openers]
     assert [one.returncode for one in openers] == [0, 0, 0], said
     assert sorted(study_names(address)) == ["a", "another program's", "b", "c"]
+    assert storages.version(address) == schema.VERSION
+
+
+@pytest.mark.parametrize("statements", [2, 3])
+def test_tables_that_another_session_creates_meanwhile_are_not_those_of_an_older_version(address, statements):
+    storages.foreign(address)
+    count = 0
+
+    def create_meanwhile(*_):
+        nonlocal count
+        count += 1
+        if count == statements:
+            write(address)
+
+    with reading_connection(address) as connection:
+        sqlalchemy.event.listen(connection, "before_cursor_execute", create_meanwhile)
+        assert schema.known_version(connection, address) in (None, schema.VERSION)
+        while count < statements:
+            connection.execute(sqlalchemy.text("SELECT 1"))
     assert storages.version(address) == schema.VERSION
 
 
