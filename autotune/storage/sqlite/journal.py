@@ -10,6 +10,7 @@ import os
 import re
 import sqlite3
 import sys
+import time
 from pathlib import Path
 
 from autotune.errors import StorageError
@@ -26,6 +27,7 @@ _WRITTEN = "upperdir="  # the folder of an overlay's changed files
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _MOUNTS = Path("/proc/self/mountinfo")
 _DEEPEST = 4
+_PATIENCE_S, _PAUSE_S = 60.0, 0.01
 
 
 def set_journal(connection: sqlite3.Connection, path: Path) -> None:
@@ -37,7 +39,7 @@ def set_journal(connection: sqlite3.Connection, path: Path) -> None:
     kind = shared_file_system(path)
     if kind is None:
         # With the log, readers (reports, the web page) and the coordinator do not block each other.
-        connection.execute(f"PRAGMA journal_mode={_LOG}")
+        _use_log(connection)
         return
     new = not path.stat().st_size
     (before,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -53,6 +55,20 @@ def set_journal(connection: sqlite3.Connection, path: Path) -> None:
             "they cannot corrupt it. Readers and writers wait for each other; PostgreSQL (--storage "
             "postgresql://...) is better for studies of several hosts\n"
         )
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    # Of two connections that change the journal at once, SQLite refuses one without waiting, whatever its timeout.
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            connection.execute(f"PRAGMA journal_mode={_LOG}")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        else:
+            return
+        time.sleep(_PAUSE_S)
 
 
 def _in_use(path: Path, kind: str) -> StorageError:

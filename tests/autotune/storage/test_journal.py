@@ -93,3 +93,18 @@ def test_a_log_that_others_use_on_a_network_file_system_is_refused(
             prepare_sqlite(f"sqlite:///{path}")
     prepare_sqlite(f"sqlite:///{path}")
     assert _mode(path) == "delete"
+
+
+def test_a_file_that_another_process_reads_gets_its_log_when_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "autotune.db"
+    with closing(sqlite3.connect(path)) as reader, closing(sqlite3.connect(path, timeout=0)) as writer:
+        reader.executescript("CREATE TABLE studies (name); INSERT INTO studies VALUES ('a'), ('b')")
+        reading = reader.execute("SELECT name FROM studies")
+        assert reading.fetchone() == ("a",)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            writer.execute("PRAGMA journal_mode=wal")
+        monkeypatch.setattr(journal.time, "sleep", lambda _: reading.close())
+        journal.set_journal(writer, path)
+        assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
