@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from sqlalchemy import Connection, Engine, NullPool
 from autotune.errors import StorageError
 from autotune.storage.address import check_exists, hide_password, is_postgresql, sqlite_path
 from autotune.storage.damage import content_errors
-from autotune.storage.sqlite.file import check_writable, read_only, sqlite_address
+from autotune.storage.sqlite.file import check_writable, connect_reader
 from autotune.storage.sqlite.held_file import CautiousConnection, HeldFile, hold_file
 from autotune.storage.sqlite.journal import set_journal
 
@@ -109,10 +110,7 @@ def tables_engine(url: str) -> Engine:
     Raises:
         StorageError: The file does not exist.
     """
-    engine = sqlalchemy.create_engine(readable_address(url), **engine_arguments(url, read_only=True))
-    if sqlite_path(url) is not None:
-        sqlalchemy.event.listen(engine, "connect", make_read_only)
-    return engine
+    return sqlalchemy.create_engine(readable_address(url), **engine_arguments(url, read_only=True))
 
 
 @contextmanager
@@ -148,12 +146,6 @@ class ServerTables:
         """Return the rows that a statement selects."""
         with storage_errors(self._url), self._engine.connect() as connection:
             return list(connection.execute(sqlalchemy.text(statement), values))
-
-
-def make_read_only(connection: sqlite3.Connection, record: object) -> None:
-    """Make a new connection to a file read-only."""
-    del record
-    read_only(connection)
 
 
 @contextmanager
@@ -303,10 +295,12 @@ def _waits(error: StorageAwayError, most_s: float) -> str:
 
 def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
     """Return the keyword arguments of `create_engine` for an address."""
-    if sqlite_path(url) is not None:
+    path = sqlite_path(url)
+    if path is not None and read_only:
         # Readers close each connection at once: SQLite removes its log beside the file with the last connection.
-        arguments = {"timeout": _BUSY_TIMEOUT_S, "factory": CautiousConnection}
-        return {"connect_args": arguments} | ({"poolclass": NullPool} if read_only else {})
+        return {"creator": partial(connect_reader, path, _BUSY_TIMEOUT_S), "poolclass": NullPool}
+    if path is not None:
+        return {"connect_args": {"timeout": _BUSY_TIMEOUT_S, "factory": CautiousConnection}}
     if not is_postgresql(url):
         return {"pool_pre_ping": True}
     return {
@@ -319,23 +313,17 @@ def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
 def writable_address(url: str) -> str:
     """Return the address for writing to a storage, with `#`, `?` and `%` in a file's path escaped."""
     path = sqlite_path(url)
-    return url if path is None else _file_address(f"file:{quote(str(path.absolute()))}", "mode=rw")
+    if path is None:
+        return url
+    # SQLAlchemy decodes the path before SQLite does.
+    return f"sqlite:///{quote(f'file:{quote(str(path.absolute()))}', safe='/:')}?mode=rw&uri=true"
 
 
 def readable_address(url: str) -> str:
-    """Return the address for reading a storage: read-only for a file, unchanged for a server.
+    """Return the address for reading a storage: of a file only its kind, which `engine_arguments` connects to.
 
     Raises:
         StorageError: The file does not exist.
     """
     check_exists(url)
-    path = sqlite_path(url)
-    if path is None:
-        return url
-    file, _, mode = sqlite_address(path).partition("?")
-    return _file_address(file, mode)
-
-
-def _file_address(file: str, mode: str) -> str:
-    # SQLAlchemy decodes the path before SQLite does.
-    return f"sqlite:///{quote(file, safe='/:')}?{mode}&uri=true"
+    return url if sqlite_path(url) is None else "sqlite://"

@@ -16,7 +16,6 @@ from autotune.storage.address import is_postgresql, sqlite_path
 from autotune.storage.connection import (
     engine_arguments,
     guard_file,
-    make_read_only,
     prepare_sqlite,
     readable_address,
     reading_connection,
@@ -40,7 +39,7 @@ def open_for_reading(url: str) -> RDBStorage:
     with reading_connection(url) as connection:
         check_studies(connection, url)
     check_optuna(url)
-    return _open(readable_address(url), make_read_only, engine_arguments(url, read_only=True))
+    return _open(readable_address(url), engine_arguments(url, read_only=True))
 
 
 def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
@@ -65,27 +64,23 @@ def open_for_writing(url: str, make_tables: Callable[[Connection], None]) -> RDB
             write_version(connection)
         make_tables(connection)
         _make_optuna_tables(connection)
-    storage = _open(writable_address(url), _skip_syncs, engine_arguments(url))
+    storage = _open(writable_address(url), engine_arguments(url))
     if held is not None:
+        sqlalchemy.event.listen(storage.engine, "connect", _skip_syncs)
+        storage.engine.dispose()  # connections that were opened before the listener
         guard_file(storage.engine, held)
     return storage
 
 
-def _open(
-    address: str, prepare: Callable[[sqlite3.Connection, object], None], arguments: dict[str, object]
-) -> RDBStorage:
-    """Open a storage whose tables exist; `prepare` gets each connection to a file."""
+def _open(address: str, arguments: dict[str, object]) -> RDBStorage:
+    """Open a storage whose tables exist."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = RDBStorage(
+    return RDBStorage(
         address.replace("{", "{{").replace("}", "}}"),  # Optuna calls `format` on it
         engine_kwargs=arguments,
         skip_compatibility_check=True,
         skip_table_creation=True,
     )
-    if storage.engine.dialect.name == "sqlite":
-        sqlalchemy.event.listen(storage.engine, "connect", prepare)
-        storage.engine.dispose()  # connections that were opened before the listener
-    return storage
 
 
 def _make_optuna_tables(connection: Connection) -> None:

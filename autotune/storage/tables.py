@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autotune.storage.address import is_postgresql, sqlite_path
-from autotune.storage.sqlite.file import read_only, sqlite_address
-from autotune.storage.sqlite.held_file import CautiousConnection
+from autotune.storage.sqlite.file import connect_reader
 
 VERSION = 4
 """The version of autotune's tables that this autotune reads and writes."""
@@ -48,13 +47,8 @@ class SqliteTables:
 
     def rows(self, statement: str, **values: object) -> list[Any]:
         """Return the rows that a statement selects."""
-        with _errors(self._url):
-            connection = sqlite3.connect(
-                sqlite_address(self._path), uri=True, timeout=self._patience_s, factory=CautiousConnection
-            )
-            with closing(connection):
-                read_only(connection)
-                return connection.execute(statement, values).fetchall()
+        with _errors(self._url), closing(connect_reader(self._path, self._patience_s)) as connection:
+            return connection.execute(statement, values).fetchall()
 
 
 def stored_names(url: str) -> list[str]:

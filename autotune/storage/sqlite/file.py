@@ -7,47 +7,78 @@ opens the file as `immutable`. Its connections are short, so the next one notice
 
 import os
 import sqlite3
+import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from autotune.errors import StorageError
 from autotune.locks import LockFile
-from autotune.storage.sqlite.held_file import check_held, has_foreign_log
-
-_READING = "PRAGMA query_only=ON"
+from autotune.storage.sqlite.held_file import CautiousConnection, check_held, has_foreign_log
 
 _LOG, _INDEX = "-wal", "-shm"
+_TRIES, _PAUSE_S = 500, 0.01
 
 
-def read_only(connection: sqlite3.Connection) -> None:
-    """Let a new connection only read. With write permission, SQLite then still removes a leftover log."""
-    connection.execute(_READING)
+def connect_reader(path: Path, timeout_s: float) -> sqlite3.Connection:
+    """Return a connection that only reads a file, in a writable or a read-only folder.
 
-
-def sqlite_address(path: Path) -> str:
-    """Return the address, `file:...`, for reading a file in a writable or a read-only folder.
+    Args:
+        path: The file.
+        timeout_s: The longest time to wait for another process to unlock it, in seconds.
 
     Raises:
         OSError: The file does not exist or cannot be read.
+        sqlite3.Error: It is no SQLite file, or stays locked.
         StorageError: Part of its data is in a log that cannot be read here.
     """
+    while True:
+        before = _log_files(path)
+        try:
+            return _connect(_address_for_reading(path), timeout_s)
+        except sqlite3.OperationalError as error:
+            # The last writer to end removes the log and its index, perhaps while they are opened here.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or _log_files(path) == before:
+                raise
+
+
+def _connect(address: str, timeout_s: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        address, uri=True, timeout=timeout_s, check_same_thread=False, factory=CautiousConnection
+    )
+    try:
+        # With write permission, SQLite then still removes a leftover log.
+        connection.execute("PRAGMA query_only=ON")
+        # The first statement that reads opens the log; from then on, it stays.
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _address_for_reading(path: Path) -> str:
     check_held(path)
-    if has_foreign_log(path):
-        return f"{_address(path, 'ro')}&immutable=1"
-    if _can_write(path) and not _is_written_now(path):
-        # Mode "rw", since the last connection removes the log and its index, and a read-only one would leave them.
-        return _address(path, "rw")
-    if all(_beside(path, suffix).exists() for suffix in (_LOG, _INDEX)) or not _has_log(path):
-        return _address(path, "ro")
-    log = _beside(path, _LOG)
-    if log.exists():
-        msg = (
-            f"storage {path} cannot be read here: a crash has left its newest results in {log.name}, and the folder "
-            "cannot be written; let its owner use any command on it (autotune storage list), or copy both files into a "
-            "folder of yours, and name the copy by --storage"
-        )
-        raise StorageError(msg)
-    return f"{_address(path, 'ro')}&immutable=1"
+    for _ in range(_TRIES):
+        if has_foreign_log(path):
+            return f"{_address(path, 'ro')}&immutable=1"
+        if _can_write(path) and not _is_written_now(path):
+            # Mode "rw", since the last connection removes the log and its index, and a read-only one would leave them.
+            return _address(path, "rw")
+        files = _log_files(path)
+        if len(files) == 2 or not _has_log(path):
+            return _address(path, "ro")
+        if not files:
+            return f"{_address(path, 'ro')}&immutable=1"
+        # A writer that begins has created the first of both, or one that ends has removed it.
+        time.sleep(_PAUSE_S)
+    log, index = (_beside(path, suffix).name for suffix in (_LOG, _INDEX))
+    msg = (
+        f"storage {path} cannot be read here: a crash or a copy has left its newest results in {log} without {index}, "
+        "which cannot be made here; let its owner use any command on it (autotune storage list), or copy both files "
+        "into a folder of yours, and name the copy by --storage"
+    )
+    raise StorageError(msg)
 
 
 def check_writable(path: Path) -> None:
@@ -85,6 +116,15 @@ def _is_written_now(path: Path) -> bool:
         return bool(file.stat().st_size) and not file.lock()
     finally:
         file.close()
+
+
+def _log_files(path: Path) -> list[tuple[str, int]]:
+    """Return which of the log and its index exist, each with its inode."""
+    found = []
+    for suffix in (_LOG, _INDEX):
+        with suppress(FileNotFoundError):
+            found.append((suffix, _beside(path, suffix).stat().st_ino))
+    return found
 
 
 def _has_log(path: Path) -> bool:

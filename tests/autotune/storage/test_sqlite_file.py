@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import StorageError
+from autotune.locks import LockFile
 from autotune.storage.contents import read_contents
+from autotune.storage.sqlite import file
 from autotune.storage.stored_study import open_stored_studies, open_stored_study
 from autotune.storage.study_store import StudyStore, study_names
 from tests.support.fakes import definition, small_space, took
@@ -138,6 +140,37 @@ def test_a_log_that_cannot_be_read_is_an_error_that_says_what_to_do(folder):
             with pytest.raises(StorageError, match=r"newest results in autotune\.db-wal.*copy both files"):
                 read(url)
     assert files(folder) == ["autotune.db", "autotune.db-wal"]
+
+
+def test_who_reads_while_the_last_writer_removes_its_log_waits_for_it(folder, monkeypatch):
+    # That writer has removed the index, and still holds the log.
+    log = LockFile.open(folder / "autotune.db-wal", create=False)
+    assert log.lock(shared=True)
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        log.close()
+
+    monkeypatch.setattr(file.time, "sleep", sleep)
+    assert len(open_stored_study(f"sqlite:///{folder / 'autotune.db'}", "paper").trials()) == 2
+    assert slept
+
+
+def test_who_opens_a_log_that_its_last_writer_takes_away_asks_again(folder, monkeypatch):
+    connect = file._connect
+    url = f"sqlite:///{folder / 'autotune.db'}"
+
+    def connect_late(address, timeout_s):
+        monkeypatch.setattr(file, "_connect", connect)
+        connect(address, timeout_s).close()  # the last connection merges the log, and removes it
+        assert files(folder) == ["autotune.db"]
+        missing = sqlite3.OperationalError("unable to open database file")
+        missing.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise missing
+
+    monkeypatch.setattr(file, "_connect", connect_late)
+    assert len(open_stored_study(url, "paper").trials()) == 2
 
 
 def test_a_limit_of_the_size_of_files_is_named(sqlite):
