@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from statistics import median
 from threading import Lock
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any
 
 from autotune.comparison.watching.watch import Watch
@@ -42,8 +42,8 @@ from spaces import Space, SpaceError
 
 _KEPT = 64
 _KEPT_CHARTS = 512
-# A summary that took longer than `_LONG_S` is served for `_SERVES` times as long, even if its study has changed: many
-# clients may ask at once, and the search needs the processor, too.
+# A summary that took more than `_LONG_S` of a processor is served for `_SERVES` times as long, even if its study has
+# changed: many clients may ask at once, and the search needs the processor, too.
 _LONG_S = 0.5
 _SERVES = 4.0
 _KEPT_BRIEFS = 4096
@@ -60,6 +60,12 @@ class _Kept:
     study: ReadableStudy | None = None
     summary: Summary | None = None
     until: float = 0.0
+
+
+def _served_until(begun: float) -> float:
+    """Return until when an answer is served that this thread began at `begun` of its processor time."""
+    took_s = thread_time() - begun
+    return monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
 
 
 class StudySummaries:
@@ -90,11 +96,10 @@ class StudySummaries:
 
     @contextmanager
     def _extend_if_slow(self, name: str) -> Iterator[None]:
-        """Serve the present version of a study for longer if the code in this context takes long."""
-        kept, begun = self._entry(name), monotonic()
+        """Serve the present version of a study for longer if the code in this context takes much of a processor."""
+        kept, begun = self._entry(name), thread_time()
         yield
-        if (took_s := monotonic() - begun) > _LONG_S:
-            kept.until = max(kept.until, monotonic() + _SERVES * took_s)
+        kept.until = max(kept.until, _served_until(begun))
 
     def _brief_at(self, name: str, version: int) -> Mapping[str, Any]:
         study, summary = self._as_read(name, version)
@@ -121,12 +126,11 @@ class StudySummaries:
         kept = self._entry(name)
         with kept.lock:
             if kept.study is None or kept.summary is None or kept.version != version:
-                begun = monotonic()
+                begun = thread_time()
                 study = self.stored.snapshot(name)
                 summary = summarise(study)
                 kept.study, kept.summary, kept.version = study, summary, version
-                took_s = monotonic() - begun
-                kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
+                kept.until = _served_until(begun)
             return kept.study, kept.summary
 
     def _entry(self, name: str) -> _Kept:
@@ -154,7 +158,7 @@ class StudySummaries:
         self.forget(name)
 
     def versions(self, ended: Set[str] = frozenset()) -> Mapping[str, int]:
-        """Return the versions of all studies, by name; one that takes long to read and has not `ended` may be older.
+        """Return the versions of all studies, by name; one that is costly to read and has not `ended` may be older.
 
         Raises:
             StorageError: the storage cannot be read.

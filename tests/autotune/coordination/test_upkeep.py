@@ -10,7 +10,6 @@ from autotune.coordination.session_settings import RUNS_LOCK
 from autotune.coordination.upkeep import hold_unused
 from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
-from autotune.service import summaries as summaries_module
 from autotune.service.summaries import StudySummaries
 from autotune.storage.stored_study import open_stored_study
 from autotune.storage.studies import StoredStudies
@@ -192,8 +191,7 @@ def test_every_study_is_cleaned_and_failed_runs_keep_their_folders_unless_all_is
     assert len(open_stored_study(study.url, "mine").runs()) == 3
 
 
-def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study, monkeypatch):
-    monkeypatch.setattr(summaries_module, "_SERVES", 0.0)  # a slow machine's summary would serve for a while
+def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study):
     summaries = StudySummaries(StoredStudies(study.url))
 
     def counts():

@@ -278,6 +278,22 @@ def test_a_kept_answer_is_not_older_than_its_key(tmp_path, sqlite, monkeypatch, 
     assert ask(app, path=path).content == ask(create_app(settings), path=path).content
 
 
+def test_a_summary_that_only_waited_for_a_processor_is_not_served_for_longer(sqlite, monkeypatch):
+    def summarise(study):
+        time.sleep(1.2 * summaries_module._LONG_S)
+        return summarise_now(study)
+
+    summarise_now = summaries_module.summarise
+    monkeypatch.setattr(summaries_module, "_SERVES", 1e12)
+    monkeypatch.setattr(summaries_module, "summarise", summarise)
+    space, summaries = small_space(), StudySummaries(StoredStudies(sqlite))
+    store = StudyStore.create(sqlite, "mine", definition(space))
+    before = summaries.versions()["mine"]
+    summaries.summary("mine", before)
+    add_trial(store, space, next(iter(space.configurations())), took(2.0))
+    assert summaries.versions()["mine"] != before
+
+
 def test_a_study_that_has_ended_is_never_served_as_it_was_before(sqlite, monkeypatch):
     monkeypatch.setattr(summaries_module, "_SERVES", 1e12)
     monkeypatch.setattr(summaries_module, "_LONG_S", 0.0)
