@@ -55,9 +55,8 @@ def _all() -> list[Method]:
             options={"sampler": sampler, "mode": mode},
             slow=sampler == "gp",
         )
-        for sampler in ("tpe", "multivariate-tpe", "gp")
+        for sampler in ("tpe", "gp")
         for mode in ("valid", "reject", "penalty")
-        if sampler != "multivariate-tpe" or mode == "valid"
     ]
     kernel_tuner = [
         Method(f"kt-{name}", script="with_kernel_tuner.py", package="kernel_tuner", options={"strategy": name})

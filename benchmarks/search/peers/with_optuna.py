@@ -81,8 +81,6 @@ def sampler_of(name: str, seed: int) -> optuna.samplers.BaseSampler:
     match name:
         case "tpe":
             return optuna.samplers.TPESampler(seed=seed)
-        case "multivariate-tpe":
-            return optuna.samplers.TPESampler(seed=seed, multivariate=True)
         case "gp":
             return optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
     raise ValueError(f"no sampler {name!r}")
