@@ -74,14 +74,14 @@ class SqlLeaseBook:
     """Keeps the leases of one study in a table of its storage."""
 
     def __init__(
-        self, engine: sa.Engine, study: str, patience: Patience | None = None, fence: Fence = no_fence
+        self, url: str, engine: sa.Engine, study: str, patience: Patience | None = None, fence: Fence = no_fence
     ) -> None:
-        """Use the table that `create_table` made, for the study with this key."""
+        """Use the table that `create_table` made at an address, for the study with this key."""
+        self._url = url
         self._patience = patience or Patience()
         self._engine = engine
         self._study = study
         self._fence = fence
-        self._url = engine.url.render_as_string(hide_password=False)
 
     @staticmethod
     def create_table(where: sa.Engine | sa.Connection) -> None:

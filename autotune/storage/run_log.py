@@ -156,8 +156,9 @@ class MemoryRunLog:
 class SqlRunLog:
     """Keeps the runs of one study in a table of its storage."""
 
-    def __init__(self, engine: Engine, study: str) -> None:
-        """Use the table that `create_table` made, for the study with this key."""
+    def __init__(self, url: str, engine: Engine, study: str) -> None:
+        """Use the table that `create_table` made at an address, for the study with this key."""
+        self._url = url
         self._engine = engine
         self._study = study
         self.patience = Patience()
@@ -171,7 +172,7 @@ class SqlRunLog:
 
     def leases(self) -> SqlLeaseBook:
         """Return the leases of the study."""
-        return SqlLeaseBook(self._engine, self._study, self.patience, self.fence)
+        return SqlLeaseBook(self._url, self._engine, self._study, self.patience, self.fence)
 
     def extend(self, runs: Sequence[Run], places: Sequence[str] = ()) -> None:
         """Store runs and remove their leases, in one transaction."""

@@ -98,7 +98,7 @@ class StudyStore:
                 study.set_user_attr(DEFINITION, definition.to_dict())
                 with write_transaction(url) as connection:
                     remove_deleted_studies(connection)
-            log = SqlRunLog(log_engine(url, storage), _key(storage, study))
+            log = SqlRunLog(url, log_engine(url, storage), _key(storage, study))
             store = cls(url, storage, study, log)
             stored = store.definition
             check_same(url, name, stored, definition)
@@ -126,7 +126,7 @@ class StudyStore:
                 address = hide_password(url)
                 msg = f"study {name!r} in {address} was not made by autotune, or was interrupted while it was made"
                 raise StorageError(msg)
-            return cls(url, storage, study, _log(storage, study))
+            return cls(url, storage, study, _log(url, storage, study))
 
     @classmethod
     def in_memory(cls, definition: Definition) -> Self:
@@ -143,7 +143,7 @@ class StudyStore:
         with storage_errors(url):
             storage = open_for_reading(url)
             study = optuna.load_study(study_name=name, storage=storage)
-            return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
+            return cls(url, storage, study, _log(url, storage, study)) if DEFINITION in study.user_attrs else None
 
     @contextmanager
     def memory_copy(
@@ -358,8 +358,8 @@ def study_names(url: str) -> list[str]:
         return list(optuna.get_all_study_names(open_for_reading(url)))
 
 
-def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:
-    return SqlRunLog(storage.engine, _key(storage, study))
+def _log(url: str, storage: RDBStorage, study: optuna.Study) -> RunLog:
+    return SqlRunLog(url, storage.engine, _key(storage, study))
 
 
 def _key(storage: BaseStorage, study: optuna.Study) -> str:

@@ -8,7 +8,7 @@ RECORD = {"trial": 3, "series": "", "round": 0, "configuration": {"np": 4, "blas
 
 def stored(url, study="1-a"):
     engine = open_for_writing(url, SqlLeaseBook.create_table).engine
-    return SqlLeaseBook(engine, study)
+    return SqlLeaseBook(url, engine, study)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
