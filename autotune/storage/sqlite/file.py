@@ -17,7 +17,7 @@ from autotune.locks import LockFile
 from autotune.storage.sqlite.held_file import CautiousConnection, check_held, has_foreign_log
 
 _LOG, _INDEX = "-wal", "-shm"
-_TRIES, _PAUSE_S = 500, 0.01
+_TRIES, _PAUSE_S = 300, 0.01
 
 
 def connect_reader(path: Path, timeout_s: float) -> sqlite3.Connection:
@@ -68,9 +68,9 @@ def _address_for_reading(path: Path) -> str:
         files = _log_files(path)
         if len(files) == 2 or not _has_log(path):
             return _address(path, "ro")
-        if not files:
+        if _LOG not in files:
             return f"{_address(path, 'ro')}&immutable=1"
-        # A writer that begins has created the first of both, or one that ends has removed it.
+        # SQLite creates the log before its index, and removes it after: a writer begins or ends just now.
         time.sleep(_PAUSE_S)
     log, index = (_beside(path, suffix).name for suffix in (_LOG, _INDEX))
     msg = (
@@ -118,12 +118,12 @@ def _is_written_now(path: Path) -> bool:
         file.close()
 
 
-def _log_files(path: Path) -> list[tuple[str, int]]:
-    """Return which of the log and its index exist, each with its inode."""
-    found = []
+def _log_files(path: Path) -> dict[str, int]:
+    """Return which of the log and its index exist, with their inodes."""
+    found = {}
     for suffix in (_LOG, _INDEX):
         with suppress(FileNotFoundError):
-            found.append((suffix, _beside(path, suffix).stat().st_ino))
+            found[suffix] = _beside(path, suffix).stat().st_ino
     return found
 
 
