@@ -148,7 +148,7 @@ class Decision:
         cost: The expected cost of each, (n,), which should be least.
         chance: The probability that each keeps the limits, (n,).
         chosen: The index of the cheapest candidate that keeps the limits with enough probability, or else of the one
-            most likely to keep them. It has the usual division into ranks and threads unless another saves 5 %.
+            most likely to keep them. Both have the usual division into ranks and threads unless another saves 5 %.
         usual: The index, (n,), of the cheapest candidate of as many nodes and cores with the usual division.
         rivals: The chance, (n,), that each saves 5 % of the cost of that one; 1 for those with the usual division.
     """
@@ -174,10 +174,11 @@ def decide(candidates: Candidates, times: Times, limits: Limits, power_w: FloatA
     usual_division = (candidates.doublings == 0.0) | (usual == np.arange(len(usual)))
     enough = (1.0 - _DIVISION_SAVES) * cost[usual]
     rivals = np.where(usual_division, 1.0, times.chance(np.log(enough / price)))
-    keeping = np.flatnonzero(
-        (chance >= CONFIDENCE) & (usual_division | (cost <= enough) | (chance[usual] < CONFIDENCE))
-    )
-    chosen = keeping[cost[keeping].argmin()] if len(keeping) else chance.argmax()
+    as_usual_or_cheaper = usual_division | (cost <= enough)
+    keeping = np.flatnonzero((chance >= CONFIDENCE) & (as_usual_or_cheaper | (chance[usual] < CONFIDENCE)))
+    # Another division may be the likeliest to keep the limits only because less is known of it.
+    likeliest = np.where(as_usual_or_cheaper, chance, -1.0).argmax()
+    chosen = keeping[cost[keeping].argmin()] if len(keeping) else likeliest
     return Decision(cost, chance, int(chosen), usual, rivals)
 
 

@@ -241,6 +241,13 @@ def test_another_division_is_not_chosen_for_a_small_gain():
     assert known.right_size().chosen.configuration["threads"] == 1
 
 
+@pytest.mark.parametrize("deadline_s", [3.0, 8.0, 11.0])
+def test_where_nothing_keeps_the_limits_another_division_is_not_chosen_for_being_less_certain(deadline_s):
+    known, _ = divided(dict.fromkeys((1, 2, 4, 8), 1.0))
+    found = replace(known, limits=Limits(deadline_s)).right_size()
+    assert (found.chosen.configuration, found.keeps) == ({"nodes": 8, "threads": 1}, False)
+
+
 def test_each_number_of_cores_can_be_divided_as_by_default(tmp_path):
     def job(one, _):
         return Job((), tmp_path, mpi=MpiStart(one["np"]), resources=Resources(one["np"] * one["threads"], one["nodes"]))
