@@ -28,7 +28,7 @@ os.environ["AUTOTUNE_NOISE"] = "accept"
 # Other tests use the cores, too: ranks that spin while they wait would keep each other from running.
 os.environ.update(OMPI_MCA_mpi_yield_when_idle="1")
 
-# What guards a change tries the same examples each time; `./run test --all` goes on to look for new ones.
+# `./run test` tries the same examples each time, since it guards changes; `./run test --all` looks for new ones.
 settings.register_profile("new-examples", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same-examples", settings.get_profile("new-examples"), derandomize=True)
 settings.load_profile("same-examples")

@@ -42,7 +42,7 @@ from spaces import Space, SpaceError
 
 _KEPT = 64
 _KEPT_CHARTS = 512
-# A summary that took more than `_LONG_S` of a processor is served for `_SERVES` times as long, even if its study has
+# A summary that took more than `_LONG_S` of processor time is served for `_SERVES` times as long, even if its study has
 # changed: many clients may ask at once, and the search needs the processor, too.
 _LONG_S = 0.5
 _SERVES = 4.0
@@ -63,7 +63,7 @@ class _Kept:
 
 
 def _served_until(begun: float) -> float:
-    """Return until when an answer is served that this thread began at `begun` of its processor time."""
+    """Return the time until which an answer is served; `begun` is its begin, in processor time of this thread."""
     took_s = thread_time() - begun
     return monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
 
@@ -84,19 +84,19 @@ class StudySummaries:
 
     def _chart_at(self, name: str, version: int, picture: str) -> Chart | None:
         store, summary = self._as_read(name, version)
-        with self._extend_if_slow(name):
+        with self._extend_if_costly(name):
             if picture == "timeline":
                 return timeline(summary, store.runs())
             table = self._tables(name, version) if summary.has_decision_table else None
             return drawers_of(summary, stored_brackets(store), table)[picture]()
 
     def _table_at(self, name: str, version: int) -> DecisionTable | None:
-        with self._extend_if_slow(name):
+        with self._extend_if_costly(name):
             return table_of(self._as_read(name, version)[0])
 
     @contextmanager
-    def _extend_if_slow(self, name: str) -> Iterator[None]:
-        """Serve the present version of a study for longer if the code in this context takes much of a processor."""
+    def _extend_if_costly(self, name: str) -> Iterator[None]:
+        """Serve the present version of a study for longer if the code in this context takes much processor time."""
         kept, begun = self._entry(name), thread_time()
         yield
         kept.until = max(kept.until, _served_until(begun))

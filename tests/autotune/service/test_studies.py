@@ -268,8 +268,8 @@ def test_a_kept_answer_is_not_older_than_its_key(tmp_path, sqlite, monkeypatch, 
 
     def key(self, *asked):
         found = find_key(self, *asked)
-        # A drawing of the earlier version ends now, and has taken so long that this version is served for a while.
-        with self._summaries._extend_if_slow("mine"):
+        # A drawing of the earlier version ends now, and has cost so much that this version is served for a while.
+        with self._summaries._extend_if_costly("mine"):
             return found
 
     monkeypatch.setattr(summaries_module, "_SERVES", 1e12)
