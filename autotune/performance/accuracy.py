@@ -160,16 +160,11 @@ def _key(space: Space, configuration: Configuration) -> tuple[tuple[str, object]
 
 
 def _space_of(configurations: Sequence[Configuration], default: Configuration | None = None) -> Space:
-    """Return the space of exactly these configurations, with the first as default unless another is given.
-
-    A number that some configurations lack, or whose values form no grid, may become a word.
-    """
+    """Return the space of exactly these configurations, with the first as default unless another is given."""
     names = list(dict.fromkeys(name for configuration in configurations for name in configuration))
     first = configurations[0] if default is None else default
     parameters = [
-        parameter_of(
-            name, name, [configuration.get(name) for configuration in configurations], first.get(name)
-        ).parameter
+        parameter_of(name, name, [configuration.get(name) for configuration in configurations], first.get(name))
         for name in names
     ]
     rows = [

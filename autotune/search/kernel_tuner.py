@@ -117,7 +117,7 @@ class KernelSpace:
         parameters, values = [], []
         for (column, given), start in zip(searchspace.tune_params.items(), first, strict=True):
             plain = [_plain(value) for value in given]
-            made = parameter_of(column, names[column], plain, _plain(start)).parameter
+            made = parameter_of(column, names[column], plain, _plain(start))
             parameters.append(made)
             theirs = {value_of(made, value): theirs for value, theirs in zip(plain, given, strict=True)}
             values.append((made.name, {value: one for value, one in theirs.items() if value is not None}))

@@ -190,15 +190,12 @@ def _derive_space(table: RecordedTable, options: ReplayOptions, machine: Mapping
     key = _key(table, options.default, called) if options.default is not None else table.first_good()
     if key is None:
         key = next(iter(table.recordings))
-    columns = [
+    parameters = tuple(
         parameter_of(column, called[column], values, value)
         for column, values, value in zip(table.parameters, table.distinct(), key, strict=True)
-    ]
+    )
     notes = [f"column {column!r} is called {name} here" for column, name in called.items() if column != name]
-    notes += [
-        f"{made.parameter.name}: its numbers are on no common grid; they are words" for made in columns if made.as_words
-    ]
-    definition = Definition(tuple(made.parameter for made in columns), (), {}, None)
+    definition = Definition(parameters, (), {}, None)
     names = tuple(called[name] for name in table.parameters)
     default = {name: value for name, value in zip(names, key, strict=True) if value is not None}
     if options.default is None:

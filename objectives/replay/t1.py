@@ -49,7 +49,7 @@ def read_t1(document: Mapping[str, Any]) -> Definition:
         chosen = given if given in values else values[0]
         if given in values:
             default[name] = chosen
-        parameters.append(parameter_of(name, name, values, chosen).parameter)
+        parameters.append(parameter_of(name, name, values, chosen))
     if not parameters and not errors:
         errors.append(Problem("a T1 file has `ConfigurationSpace.TuningParameters`", "options.space"))
     if errors:

@@ -113,8 +113,9 @@ def test_names_that_rules_cannot_use(tmp_path):
         ([1.0, 2.0], Integer),
         ([0.1, 0.25, 0.5], Float),
         ([1e-4, 1e-3, 1e-2, 1e-1], Float),
-        ([0.1, 3.14159265, 1e9], Choice),
-        ([0.5], Choice),
+        ([0.1, 3.14159265, 1e9], Float),
+        ([0.5], Float),
+        ([0.5, float("inf")], Choice),
         (["a", "b"], Choice),
         ([True, False], Flag),
         ([1, "auto"], Choice),
@@ -122,15 +123,16 @@ def test_names_that_rules_cannot_use(tmp_path):
 )
 def test_a_column_becomes_a_parameter_that_has_its_values(values, kind):
     made = parameter_of("x", "x", [*values, None], values[0])
-    assert isinstance(made.parameter, kind)
-    assert made.parameter.optional
-    assert made.as_words == (kind is Choice and values[0] in {0.1, 0.5, 1})
-    held = {str(value) for value in made.parameter.values} | set(made.parameter.values)
+    assert isinstance(made, kind)
+    assert made.optional
+    held = {str(value) for value in made.values} | set(made.values)
     assert all(value in held or str(value) in held for value in values)
 
 
-def test_the_values_of_a_logarithmic_grid_are_no_more_than_needed():
-    assert parameter_of("x", "x", [1e-4, 1e-3, 1e-2, 1e-1], 1e-4).parameter.points == 4
+def test_numbers_of_a_random_search_keep_their_order_and_distances():
+    made = parameter_of("x", "x", [3.1e-2, 1e-4, 9.7e-4], 1e-4)
+    assert made.values == (1e-4, 9.7e-4, 3.1e-2)
+    assert made.log
 
 
 def test_a_table_of_floats_is_replayed_as_it_was(tmp_path):
