@@ -151,7 +151,7 @@ class Ledger:
         spent = ", ".join(
             f"{name} {value:.0f}{share.get(name, '')}" for name, value in self.purposes.items() if value > 0.0
         )
-        lines = [f"spent: {self.spent:.0f} core-seconds ({spent})"]
+        lines = [f"spent: {self.spent:.0f} core-seconds{f' ({spent})' if spent else ''}"]
         lines += [f"{name}: {text}" for name, text in self.used]
         saved = [
             *([f"at least {self.saved_by_caps:.0f} by stopping runs that had lost"] if self.saved_by_caps >= 1 else []),

@@ -225,3 +225,7 @@ def test_after_that_many_runs_and_no_sooner_the_savings_exceed_the_cost(spent, s
     after = Ledger(first_runs=spent, saved_per_run=saved).pays_after
     assert after * saved >= spent - 1e-6
     assert (after - 1) * saved < spent or after == 0
+
+
+def test_a_replay_of_a_table_without_times_spent_nothing():
+    assert Ledger().text() == "spent: 0 core-seconds"
