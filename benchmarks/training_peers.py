@@ -1,18 +1,20 @@
 """Other searches for trainings, on recorded learning curves; each returns the values of all epochs in order.
 
-The peers search the unit cube of a table, and train the recorded setting that is nearest to a proposal. All begin with
-the same default. BOHB and the stopping rule of Ray's ASHA are written from their sources, since BOHB's own package no
-longer installs and Ray's rule needs a running trial.
+The peers search the unit cube of a table. Instead of a proposal they train the nearest recorded setting, and learn from
+it as if they had proposed it. All begin with the same default. BOHB and the stopping rule of Ray's ASHA are written
+from their sources, since BOHB's own package no longer installs and Ray's rule needs a running trial.
 """
 
 import tempfile
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from itertools import chain, count, islice
 from math import inf
 
 import numpy as np
 import optuna
 from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial
 
 from autotune.scheduling.hyperband import brackets
 from benchmarks.training_tables import Trainings
@@ -64,11 +66,29 @@ def train_with_tpe(recorded: Trainings, seed: int, budget: int) -> list[float]:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner = optuna.pruners.SuccessiveHalvingPruner()
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed), pruner=pruner)
+    study = optuna.create_study(sampler=_TpeOnRecorded(recorded, names, seed), pruner=pruner)
     study.enqueue_trial(dict(zip(names, recorded.unit[recorded.default(seed)].tolist(), strict=True)))
     while not trainer.is_over:
         study.optimize(objective, n_trials=1)
     return trainer.seen
+
+
+class _TpeOnRecorded(optuna.samplers.TPESampler):
+    """Optuna's TPE, whose proposals are moved to the nearest recorded setting."""
+
+    def __init__(self, recorded: Trainings, names: Sequence[str], seed: int) -> None:
+        super().__init__(seed=seed)
+        self._recorded, self._names = recorded, names
+        self._random = np.random.default_rng(seed)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, float]:
+        # Nothing is proposed in the first trials, which are random.
+        proposed = super().sample_relative(study, trial, search_space)
+        point = [proposed[name] for name in self._names] if proposed else self._random.random(len(self._names))
+        unit = self._recorded.unit[self._recorded.nearest(np.array(point))]
+        return dict(zip(self._names, unit.tolist(), strict=True))
 
 
 def train_with_asha(recorded: Trainings, seed: int, budget: int) -> list[float]:
@@ -117,8 +137,9 @@ def train_with_dehb(recorded: Trainings, seed: int, budget: int) -> list[float]:
         )
         while not trainer.is_over:
             job, before = search.ask(), len(trainer.seen)
-            proposed = [float(job["config"][name]) for name in names]
-            cost = trainer.cost(tuple(proposed), recorded.nearest(np.array(proposed)), max(1, round(job["fidelity"])))
+            number = recorded.nearest(np.array([float(job["config"][name]) for name in names]))
+            cost = trainer.cost(job["config_id"], number, max(1, round(job["fidelity"])))
+            search.config_repository.configs[job["config_id"]].config = recorded.unit[number]
             search.tell(job, {"fitness": min(cost, 1e9), "cost": float(len(trainer.seen) - before)})
     return trainer.seen
 

@@ -1,7 +1,7 @@
 """Recorded learning curves, as spaces that a search can train in.
 
 The tables of `benchmarks/data` have every configuration of a grid. Those of TaskSet (Metz et al. 2020), in a folder of
-one's own, have a thousand random settings of Adam; a proposal trains the nearest of them, by the logarithms.
+one's own, have a thousand random settings of Adam, and the space is exactly these.
 """
 
 import csv
@@ -10,8 +10,9 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
-from math import isfinite, log
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks import small_trainings
 from benchmarks.small_trainings import ERROR, SCORE, key_of
 from objectives.base import Metric
-from spaces import Configuration, Float, Integer, Space
+from spaces import Configuration, Float, Integer, Listed, Space, Value
 
 FOLDER = Path(__file__).parent / "data"
 DNA_EPOCHS = 27
@@ -30,8 +31,6 @@ DNA_SPACE = Space(
         Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3),
     ]
 )
-# The number of grid values that a search may choose from for each of TaskSet's parameters.
-_POINTS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +38,16 @@ class Trainings:
     """Recorded trainings with up to `most` steps.
 
     Attributes:
-        space: The space to search.
-        unit: The recorded settings in the unit cube, (n, d).
+        space: The space to search: the recorded settings.
+        settings: The settings, (n,).
+        unit: The same in the unit cube, (n, d).
         curves: Their learning curves; one ends before the first value that is not finite.
         metric: The metric of the curves.
         most: The most steps.
     """
 
     space: Space
+    settings: Sequence[Configuration]
     unit: NDArray[np.float64]
     curves: Sequence[Sequence[float]]
     metric: Metric
@@ -62,8 +63,11 @@ class Trainings:
         return int(((self.unit - unit) ** 2).sum(axis=1).argmin())
 
     def curve(self, configuration: Configuration) -> Sequence[float]:
-        sizes = np.array([len(parameter.values) for parameter in self.space.parameters])
-        return self.curves[self.nearest((self.space.indices([configuration])[0] + 0.5) / sizes)]
+        return self.curves[self._numbers[tuple(configuration.values())]]
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[Value, ...], int]:
+        return {tuple(setting.values()): number for number, setting in enumerate(self.settings)}
 
     def default(self, seed: int) -> int:
         """Return a random setting that trained to its end; with one for all seeds, studies would hardly differ."""
@@ -71,10 +75,9 @@ class Trainings:
 
     def with_default(self, number: int) -> "Trainings":
         """Make a recorded setting the default of the space."""
-        places = zip(self.space.parameters, self.unit[number], strict=True)
-        chosen = [(parameter, int(place * len(parameter.values))) for parameter, place in places]
-        parameters = [replace(one, default=one.values[min(place, len(one.values) - 1)]) for one, place in chosen]
-        return replace(self, space=Space(parameters))
+        chosen = self.settings[number]
+        parameters = [replace(one, default=chosen[one.name]) for one in self.space.parameters]
+        return replace(self, space=Space(parameters, self.space.constraints))
 
     def best(self, values: Iterable[float]) -> float:
         return min(values, key=self.metric.cost)
@@ -101,8 +104,9 @@ def load_tables(taskset: Path | None) -> Iterator[tuple[str, Trainings]]:
 
 def _of_grid(space: Space, curves: dict[tuple[float, ...], list[float]], metric: Metric, most: int) -> Trainings:
     rows = space.all_indices()
+    settings = space.decode(rows)
     unit = (rows + 0.5) / np.array([len(parameter.values) for parameter in space.parameters])
-    return Trainings(space, unit, [curves.get(key_of(one), []) for one in space.decode(rows)], metric, most)
+    return Trainings(space, settings, unit, [curves.get(key_of(one), []) for one in settings], metric, most)
 
 
 def _read_dna() -> dict[tuple[float, ...], list[float]]:
@@ -116,15 +120,18 @@ def _read_dna() -> dict[tuple[float, ...], list[float]]:
 def _of_taskset(path: Path) -> Trainings:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         records = json.load(file)
-    names = list(records[0]["hp"])
-    settings = np.array([[_logarithm(name, record["hp"][name]) for name in names] for record in records])
-    low, high = settings.min(axis=0), settings.max(axis=0)
-    ranges = zip(names, np.exp(low).tolist(), np.exp(high).tolist(), strict=True)
-    space = Space([Float(name, start, end, log=True, points=_POINTS) for name, start, end in ranges])
+    settings = [{name: _positive(name, value) for name, value in record["hp"].items()} for record in records]
+    names = list(settings[0])
+    columns = {name: sorted({setting[name] for setting in settings}) for name in names}
+    listed = Listed.of("recorded", names, [list(setting.values()) for setting in settings])
+    space = Space([Float.of_values(name, values) for name, values in columns.items()], [listed])
+    logs = np.log([list(setting.values()) for setting in settings])
+    low, high = logs.min(axis=0), logs.max(axis=0)
     # The first look is before the first epoch.
     curves = [list(takewhile(isfinite, record["valid"]["loss"][1:])) for record in records]
-    return Trainings(space, (settings - low) / (high - low), curves, ERROR, max(map(len, curves)))
+    return Trainings(space, settings, (logs - low) / (high - low), curves, ERROR, max(map(len, curves)))
 
 
-def _logarithm(name: str, value: float) -> float:
-    return log(1.0 - value if name.startswith("beta") else value)
+def _positive(name: str, value: float) -> float:
+    """Return a number whose logarithm tells: Adam's betas are near 1."""
+    return 1.0 - value if name.startswith("beta") else value
